@@ -27,18 +27,22 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     learned = cohort.group.where(first, "other")
     controls, patients = ((learned == name).to_numpy() for name in _LEARNED)
     features = cohort.features.fillna(cohort.features.median())
-    block, regions = features.to_numpy(), [str(name) for name in cohort.features.columns]
     _check_constant(features, controls)
-    background = cohort.background.drop(columns=list(cohort.covariates.columns))
+    others = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
-    asked = first & (cohort.group != "control").to_numpy()
     n_covariates = cohort.covariates.shape[1] - (cohort.site is not None)
     return [
-        *check_follow_up(cohort.settings, cohort.clinical, cohort.features.index, asked, n_covariates),
+        *check_follow_up(cohort.settings, cohort.clinical, cohort.features.index, cohort.group, first, n_covariates),
         *_other_warnings(cohort.diagnosis[first], cohort.group[first], cohort.control_labels, cohort.patient_labels),
         *_check_covariates(cohort.covariates, learned, cohort.settings.site, cohort.settings.proportion),
-        *_background_warnings(background, learned),
-        *_region_warnings(block, regions, controls, patients),
+        *(
+            warning
+            for name, column in others.items()  # such as site and age, which may separate the groups as well
+            for warning in _separation_warnings(
+                str(name), *(column[own].dropna().to_numpy() for own in (controls, patients))
+            )
+        ),
+        *_region_warnings(features.to_numpy(), [*map(str, features)], controls, patients),
         *([f"Clinical columns without any values: {listed(empty)}."] if empty else []),
     ]
 
@@ -52,24 +56,16 @@ def _other_warnings(
         return []
     total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
     are = "is neither a control nor a patient and is" if total == 1 else "are neither controls nor patients and are"
-    scored = (
-        f"{counted(total, 'person', 'people')} {are} scored but not used for training: {labels_with_counts(labels)}."
-    )
-    meant = {
-        "control": [name for name in labels if name.casefold() in {*CONTROL_NAMES, *map(str.casefold, control)}],
-        "patients": [name for name in labels if name.casefold() in {*map(str.casefold, patients)}],
-    }
-    taken = {"control": control, "patients": patients}
     ways = [
-        Message(
-            f" {listed(names)} may denote {'controls' if which == 'control' else which}: to include them, use ",
-            all_of,
-            ".",
+        Message(f" {listed(names)} may denote {who}: to include them, use ", Remedy(setting, [*taken, *names]), ".")
+        for setting, who, taken, usual in (
+            ("control", "controls", control, CONTROL_NAMES),
+            ("patients", "patients", patients, ()),
         )
-        for which, names in meant.items()
-        if names and (all_of := Remedy(which, [*taken[which], *names]))
+        if (names := [name for name in labels if name.casefold() in {*usual, *map(str.casefold, taken)}])
     ]
-    return [Message(scored, *ways)]
+    scored = f"{counted(total, 'person', 'people')} {are} scored but not used for training"
+    return [Message(f"{scored}: {labels_with_counts(labels)}.", *ways)]
 
 
 def _check_constant(features: pd.DataFrame, is_control: NDArray[np.bool_]) -> None:
@@ -77,8 +73,7 @@ def _check_constant(features: pd.DataFrame, is_control: NDArray[np.bool_]) -> No
     values = features[is_control]
     middle = values.median()
     n_others = ((values - middle).abs() > 1e-9 * values.abs().max()).sum()
-    names = [str(name) for name in n_others.index[n_others < _FEWEST_DIFFERENT]]
-    if names:
+    if names := [str(name) for name in n_others.index[n_others < _FEWEST_DIFFERENT]]:
         first = names[0]
         controls = f"every control but {n_others[first]}" if n_others[first] else "every control"
         who = "everyone" if features[first].nunique() == 1 else controls
@@ -115,15 +110,18 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
 
 def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> list[str]:
     """Return a warning if a variable alone separates the groups completely or nearly so."""
-    if not group_separation(controls, patients):
+    if not (controls.size and patients.size and group_separation(controls, patients)):
         return []
     completely = (
         controls.max() < patients.min() or patients.max() < controls.min()
         if controls.dtype.kind == "f"
         else not {*controls} & {*patients}
     )
-    nearly = f"almost perfectly: the patterns may reflect {name} rather than disease."
-    how = f"completely: disease cannot be separated from {name}." if completely else nearly
+    how = (
+        f"completely: disease cannot be separated from {name}."
+        if completely
+        else f"almost perfectly: the patterns may reflect {name} rather than disease."
+    )
     return [f"{name} distinguishes controls from patients {how} The groups should overlap in it."]
 
 
@@ -157,8 +155,7 @@ def _check_covariates(
             _refuse_new_levels(covariates[name], is_control)
         elif name != proportion:
             low, high = float(values[is_control].min()), float(values[is_control].max())
-            outside = int(((values < low) | (values > high))[is_patient].sum())
-            if outside:
+            if outside := int(((values < low) | (values > high))[is_patient].sum()):
                 warnings.append(
                     f"{outside:,} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} "
                     f"{name} outside the controls' range, so its effect has to be extrapolated."
@@ -182,16 +179,6 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
             " if that stands for a missing value. Otherwise, remove these people, add controls from the same category, "
             f"or omit {name}.",
         )
-
-
-def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str]:
-    """Return warnings about columns such as site and age that are not covariates but separate the groups."""
-    warnings: list[str] = []
-    for name, column in background.items():
-        controls, patients = (column[(group == which).to_numpy()].dropna().to_numpy() for which in _LEARNED)
-        if controls.size and patients.size:
-            warnings += _separation_warnings(str(name), controls, patients)
-    return warnings
 
 
 def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
@@ -255,10 +242,6 @@ def _region_warnings(
     ]
     ties = closest_ties(block[controls], ~np.isin(np.arange(len(regions)), suspects), suspects)
     telling = [regions[place] for place, tie in zip(suspects, ties, strict=True) if tie < _TIED]
-    warnings = [
-        Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
-        for what, names in groups.items()
-    ]
     which = listed(f"{len(names)} {what}" for what, names in measures.items())
     doubts = (
         (
@@ -280,7 +263,13 @@ def _region_warnings(
             "features",
         ),
     )
-    return warnings + [Message(text, Remedy(setting), ".") for applies, text, setting in doubts if applies]
+    return [
+        *(
+            Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
+            for what, names in groups.items()
+        ),
+        *(Message(text, Remedy(setting), ".") for applies, text, setting in doubts if applies),
+    ]
 
 
 def _remedy(what: str, names: list[str]) -> Message:

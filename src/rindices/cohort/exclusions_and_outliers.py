@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rindices.cohort.comparability import refuse_apart
 from rindices.cohort.people import Outlier, Roles
-from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, listed_rows, refusal, shown
+from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, listed_rows, shown
 from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Groups, Observed, Seen
 from rindices.schema.diagnosis_and_region_fields import missing_regions
 from rindices.schema.role_guesses import looks_like_score
@@ -73,27 +73,25 @@ def find_outliers(
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
     measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
-    notes, cells = defaultdict[int, list[str]](list), defaultdict[int, dict[str, float]](dict)
-    far_in = defaultdict[int, list[str]](list)
+    notes, cells = defaultdict[int, dict[str, str]](dict), defaultdict[int, dict[str, float]](dict)
     logarithm = np.log(np.maximum(distance, 1e-9))
     _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
     for position in np.flatnonzero(logarithm > limit).tolist():
         most = int(np.argmax(deviation[position]))
         cells[position][regions[most]] = value = float(block[position, most])
-        notes[position].append(
+        notes[position]["distance"] = (
             f"distance {distance[position]:.2f} (usually below {np.exp(limit[position]):.2f}), "
             f"mainly because of {regions[most]} = {shown(value)}"
         )
-        far_in[position].append("distance")
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
         low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
         measures["size"] = 100 * np.expm1(size)
         for position in np.flatnonzero((size < low) | (size > high)).tolist():
             percent = measures["size"][position]
-            larger = "larger" if percent > 0 else "smaller"
-            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual overall")
-            far_in[position].append("size")
+            notes[position]["size"] = (
+                f"regions {abs(percent):.0f} % {'larger' if percent > 0 else 'smaller'} than usual overall"
+            )
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
     measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
@@ -101,9 +99,9 @@ def find_outliers(
         beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
         cells[position] |= beyond
         said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
-        notes[position].append(f"{said}, more than {_FAR_CELL:.0f} robust sd from the median")
-        far_in[position].append("farthest")
-    return measures, {at: Outlier(at, "; ".join(notes[at]), cells[at]) for at in sorted(notes)}, far_in
+        notes[position]["farthest"] = f"{said}, more than {_FAR_CELL:.0f} robust sd from the median"
+    outliers = {at: Outlier(at, "; ".join(notes[at].values()), cells[at]) for at in sorted(notes)}
+    return measures, outliers, {at: [*notes[at]] for at in outliers}
 
 
 def _usual_range(
@@ -145,20 +143,12 @@ def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem
     return [problem for problem in problems if not (drop_missing and LEAVE_OUT in problem.remedies)]
 
 
-def refuse_unusable(problems: Sequence[Problem], observed: Observed, roles: Roles, *, drop_missing: bool) -> None:
-    """Refuse a training table with problems that leaving out people does not solve."""
-    if refused := unusable(problems, drop_missing=drop_missing):
-        strangers = [name for problem in roles.problems for name in problem.where]
-        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, observed.regions, strangers))
-
-
-def _columns_to_leave_out(
-    problems: Sequence[Problem], regions: Sequence[str], seen: Seen, strangers: Sequence[str]
-) -> Iterator[Message]:
+def columns_to_leave_out(problems: Sequence[Problem], roles: Roles, seen: Seen) -> Iterator[Message]:
     """Yield remedies: columns to leave out instead of people, if enough remain, and columns that may be scores.
 
-    Many gaps, few distinct values or a usual name suggest a score.
+    Many gaps, few distinct values or a usual name suggest a score. `seen` is what the columns of regions contain.
     """
+    regions, strangers = roles.regions, [name for problem in roles.problems for name in problem.where]
     names = [name for name in regions if any(name in problem.where for problem in problems)]
     if not names or len(regions) - len(names) < MIN_REGIONS:
         return
@@ -272,14 +262,16 @@ class Record:
             "group": group,
             "site": None if site is None else observed.background[site].fillna(NO_LABEL),
         }
-        own = {
-            "used": self.used,
-            "reason": self.reason,
-            **self.measures,
-            "far_in": [self.far_in.get(position, "") for position in range(len(self.reason))],
-            "flags": ["; ".join(self.flags[position]) for position in range(len(self.reason))],
-        }
-        return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
+        return pd.DataFrame(
+            {
+                **{name: part.tolist() for name, part in people.items() if part is not None},
+                "used": self.used,
+                "reason": self.reason,
+                **self.measures,
+                "far_in": [self.far_in.get(position, "") for position in range(len(self.reason))],
+                "flags": ["; ".join(self.flags[position]) for position in range(len(self.reason))],
+            }
+        )
 
 
 def leave_out(observed: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Record:
@@ -308,9 +300,9 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
     ):
         number = int((groups.group == group.removesuffix("s"))[learned_from].sum())
         if number < MIN_PEOPLE:
-            people = counted(number, "person has", "people have")
             raise InputError(
-                f"At least {MIN_PEOPLE} {group} are needed, but only {people} the label "
+                f"At least {MIN_PEOPLE} {group} are needed, but only "
+                f"{counted(number, 'person has', 'people have')} the label "
                 f"{' '.join([listed(labels, joiner=' or ') + '.', *record.warning()])}\n"
                 f"Add people, or treat other labels as {group} with ",
                 Remedy(name),

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from rindices.cohort.exclusions_and_outliers import Record, unusable
 from rindices.cohort.people import People, follow_up_of
-from rindices.cohort.training_table import with_notes
 from rindices.problems import (
     Blank,
     InputError,
@@ -32,7 +31,6 @@ from rindices.schema import (
     DiagnosisField,
     FieldSet,
     IdField,
-    Observed,
     RegionField,
     ScoreField,
     VisitField,
@@ -51,6 +49,7 @@ from rindices.tables import (
     require_column,
     table_in_memory,
     with_missing_codes,
+    with_notes,
 )
 from rindices.value_kinds import Names, expand_names, paths_of, wanted_names
 
@@ -99,8 +98,8 @@ def read_people(
     settings = settings or ApplySettings()
     text_columns = (settings.id or contract.id_column, contract.diagnosis_column)
     if isinstance(table, pd.DataFrame):
-        in_memory = typed(table_in_memory(table, text_columns[0]), text_columns)
-        source = Source(in_memory, None, Dictionary(), (), id_column=text_columns[0])
+        frame = typed(table_in_memory(table, text_columns[0]), text_columns)
+        source = Source(frame, None, Dictionary(), (), id_column=text_columns[0])
     else:
         source = read_source(
             table,
@@ -116,10 +115,9 @@ def read_people(
                 or paths_of(settings.join)
             ),
         )
-    settings = replace(settings, id=source.id_column)
     frame, file = source.frame if prepare is None else prepare(source.frame), source.table
     columns = [str(name) for name in (frame if file is None else file).columns]
-    check = _Check(columns, contract, settings, source.dictionary)
+    check = _Check(columns, contract, replace(settings, id=source.id_column), source.dictionary)
     batches: Iterable[pd.DataFrame] = [frame]
     if file is not None:
         as_text = {*text_columns, source.id_column}
@@ -150,20 +148,26 @@ class _Check:
         covariates = [spec.name for spec in contract.covariates]
         scores, self._free = self._named(columns, {*kept, *covariates, *contract.features})
         rename = Message("Rename the id column, or name it with ", Remedy("id", Blank("COLUMN")), ".")
-        coded = "Add the column, coded as in the training table."
         needed: list[tuple[str, str, Text]] = [
             (str(settings.id), "the participant ids", rename),
             *([(self.visit, "the visit", Message("Correct ", Remedy("visit"), "."))] if self.visit else []),
-            *((name, "a covariate of the model", coded) for name in covariates),
+            *(
+                (name, "a covariate of the model", "Add the column, coded as in the training table.")
+                for name in covariates
+            ),
         ]
         for name, role, remedy in needed:
             require_column(columns, name, role, remedy)
-        sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
             VisitField(self.visit or ""),
             DiagnosisField(contract.diagnosis_column),
-            [CovariateField(spec.name, spec, new_sites=sites.get(spec.name)) for spec in contract.covariates],
+            [
+                CovariateField(
+                    spec.name, spec, new_sites=settings.new_sites if spec.name == contract.site_column else None
+                )
+                for spec in contract.covariates
+            ],
             RegionField(contract.features, contract.ranges, unit=contract.unit, fills=not settings.complete_only),
             [ScoreField(name) for name in scores],
         )
@@ -211,9 +215,8 @@ class _Check:
         record = Record(len(batch))
         record.leave_out_incomplete(observed, self._contract.features)
         self._reasons.update(record.reason.tolist())
-        return self._people(batch, observed, record) if record.used.any() else None
-
-    def _people(self, batch: pd.DataFrame, observed: Observed, record: Record) -> People:
+        if not record.used.any():
+            return None
         contract, used = self._contract, record.used
         group = groups_of(observed.labels, contract.control_labels, contract.patient_labels)
         covariates, line = observed.background[used], observed.timeline.take(used)
@@ -253,8 +256,7 @@ class _Check:
                 if spec.categories is not None and value not in spec.categories:
                     part.append(f"site {value} is unknown to the model, so its effect was not removed")
                 elif spec.limits is not None and not spec.limits[0] <= value <= spec.limits[1]:
-                    is_low = value < spec.limits[0]
-                    limit = f"below {shown(spec.minimum)}" if is_low else f"above {shown(spec.maximum)}"
+                    limit = f"below {shown(spec.minimum)}" if value < spec.limits[0] else f"above {shown(spec.maximum)}"
                     part.append(f"{spec.name} {shown(value)} {limit}")
         return pd.Series(["; ".join(part) for part in parts], index=covariates.index, name="flags")
 
@@ -262,8 +264,10 @@ class _Check:
         """Report that regions are missing, in everyone or in some; the number for each person is in the flags."""
         drawn = "Missing values are imputed from the other regions and the covariates, and intervals are wider"
         if self._absent:
-            number = f"{len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}"
-            return [f"The table lacks {number}: {listed(self._absent)}. {drawn}."]
+            return [
+                f"The table lacks {len(self._absent)} of the model's "
+                f"{counted(len(self._contract.features), 'region')}: {listed(self._absent)}. {drawn}."
+            ]
         return [f"Some people have missing regions. {drawn}; see the column flags."] if np.isnan(block).any() else []
 
     def finish(self) -> None:

@@ -32,8 +32,6 @@ class Roles:
         Columns without a role, and those among them, such as age, in which the groups should not differ.
     why
         The role of every column, and the reason for it.
-    follow_up
-        Columns with the time, the event and other details of follow-up.
     problems, notes
         Columns that may not be regions, and messages about those that are not or are empty.
     """
@@ -46,7 +44,6 @@ class Roles:
     why: dict[str, tuple[str, Text]]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Text, ...] = ()
-    follow_up: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -197,9 +194,8 @@ class Cohort(Rows):
 
     def of_training(self) -> tuple[pd.DataFrame, NDArray[np.bool_], pd.DataFrame | None]:
         """Return the arguments of an estimator's `fit`: regions, a mask of patients, and covariates or None."""
-        own = self.training
-        covariates = self.covariates[own] if self.covariates.shape[1] else None
-        return self.features[own], (self.group[own] == "patient").to_numpy(), covariates
+        people, is_patient = self.training, (self.group == "patient").to_numpy()
+        return self.features[people], is_patient[people], self.covariates[people] if self.covariates.shape[1] else None
 
     def _number(self, group: str) -> int:
         return int((self.group == group)[self.first_visit].sum())
@@ -208,8 +204,8 @@ class Cohort(Rows):
         numbers = {"control": self.n_controls, "patient": self.n_patients, "other": self.n_other}
         numbers |= {"later visit": self.n_later} if self.n_later else {}
         groups = listed(counted(number, what) for what, number in numbers.items())
-        names = listed(self.covariates.columns) or "none"
-        return f"Cohort({groups}; {counted(self.features.shape[1], 'region')}; covariates: {names})"
+        regions = counted(self.features.shape[1], "region")
+        return f"Cohort({groups}; {regions}; covariates: {listed(self.covariates.columns) or 'none'})"
 
 
 def follow_up_of(settings: object) -> dict[str, str]:
@@ -231,7 +227,8 @@ def check_follow_up(
     settings: TableSettings | ApplySettings | ReportSettings,
     table: pd.DataFrame,
     ids: Sequence[str] | pd.Index,
-    asked: NDArray[np.bool_],
+    group: pd.Series,
+    first_visit: NDArray[np.bool_],
     n_covariates: int,
 ) -> list[Text]:
     """Refuse unusable times and events; return warnings about few events, and about people left out by empty cells.
@@ -244,8 +241,8 @@ def check_follow_up(
         Table with these columns, one row per person or visit.
     ids
         Ids of the people in its rows.
-    asked
-        Rows whose events count: first visits of people who are not controls.
+    group, first_visit
+        Group of each row, and which rows are first visits: at those, events of people who are not controls count.
     n_covariates
         Number of covariates that a severity is adjusted for.
 
@@ -255,9 +252,8 @@ def check_follow_up(
         If a required column is not named, a cell is impossible, or no one has the event.
     """
     columns = follow_up_of(settings)
-    for name in columns:
-        need = _NEEDS[name]
-        if need not in columns:
+    for name, need in _NEEDS.items():
+        if name in columns and need not in columns:
             raise InputError(
                 f"{FOLLOW_UP[name].capitalize()} is specified ({columns[name]!r}), but "
                 f"{FOLLOW_UP[need]} is not.\nName the missing column with ",
@@ -266,6 +262,7 @@ def check_follow_up(
             )
     if not columns:
         return []
+    asked = first_visit & (group != "control").to_numpy()
     values = {name: _numbers(table[column]) for name, column in columns.items()}
     _check_cells(ids, columns, values)
     known = np.isfinite(values["time"]) & np.isfinite(values["event"])

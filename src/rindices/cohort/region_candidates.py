@@ -143,8 +143,7 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     aside = {name: why for name in names if (why := _no_region(name, known.get(name)))}
     if (qualities := [*aside.values()].count(_QUALITY)) >= _COMPANY and 2 * qualities > len(names):
         aside = {name: why for name, why in aside.items() if why != _QUALITY}
-    rest = [name for name in names if name not in aside]
-    numbers = pd.DataFrame({name: numbers_of(table[name]) for name in rest}, index=range(len(table)))
+    numbers = pd.DataFrame({name: numbers_of(table[name]) for name in names if name not in aside}, range(len(table)))
     finite = numbers.where(np.isfinite(numbers))
     is_constant = (finite.max() - finite.min() <= 1e-9 * finite.abs().max()) & (len(table) > 1)
     constant = {name: f"always {shown(float(finite[name].min()))}" for name in numbers.columns[is_constant]}

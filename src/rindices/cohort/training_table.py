@@ -5,8 +5,7 @@ Controls and patients are used for training; others are only scored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -14,11 +13,11 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.cohort.comparability import check_comparability
-from rindices.cohort.exclusions_and_outliers import leave_out, refuse_unusable
-from rindices.cohort.people import Cohort, Roles
+from rindices.cohort.exclusions_and_outliers import columns_to_leave_out, leave_out, unusable
+from rindices.cohort.people import Cohort, Roles, follow_up_of
 from rindices.cohort.region_candidates import choose_regions, why_no_region
 from rindices.presets import Correction
-from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, check_choice, joined, listed
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, check_choice, listed, refusal
 from rindices.schema import (
     BackgroundField,
     CovariateField,
@@ -48,6 +47,7 @@ from rindices.tables import (
     table_in_memory,
     unit_of,
     with_missing_codes,
+    with_notes,
 )
 from rindices.value_kinds import expand_names, paths_of, wanted_names
 
@@ -122,8 +122,11 @@ def look_at(
         diagnosis_column=settings.diagnosis,
     )
     with with_notes(source.notes):
-        table = source.frame if prepare is None else prepare(source.frame)
-        looked = _look(table, replace(settings, id=source.id_column), source.dictionary)
+        looked = _look(
+            source.frame if prepare is None else prepare(source.frame),
+            replace(settings, id=source.id_column),
+            source.dictionary,
+        )
     name = " + ".join(part.path.resolve().name for part in labelled_parts(path)) or Path(path).resolve().name
     return replace(looked, source=name, sha256=source.sha256, doi=source.doi, told=source.notes)
 
@@ -159,17 +162,6 @@ def make_cohort(
     settings = replace(settings, id=own_ids(frame, settings.id) if settings.id == TableSettings.id else settings.id)
     frame = typed(frame, (settings.id, settings.diagnosis))
     return replace(_look(frame, settings, dictionary or Dictionary()), source=source).cohort()
-
-
-@contextmanager
-def with_notes(notes: Sequence[Text]) -> Iterator[None]:
-    """Add the notes from joining tables to any error: people who are missing from one of the tables have gaps."""
-    try:
-        yield
-    except InputError as error:
-        together = joined([error.message, *notes], "\n")
-        problems = [*error.problems, *map(Problem, notes)]
-        raise InputError(together, problems=problems, remedies=error.remedies) from error
 
 
 def correction_of(settings: TableSettings) -> Correction | None:
@@ -264,16 +256,15 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
-    by_user, by_default = Message("set by ", Remedy("features")), Message("numbers without another role")
+    by_default, by_features = "numbers without another role", Message("set by ", Remedy("features"))
     why: dict[str, tuple[str, Text]] = {
         **{name: (part, Message(_CHANGED.get(part, "set by "), option)) for name, part, option in given},
-        **dict.fromkeys(regions, ("a region", by_default if settings.features is None else by_user)),
+        **dict.fromkeys(regions, ("a region", by_default if settings.features is None else by_features)),
         **{
             name: ("no role", chosen.aside.get(name) or why_no_region(name, table[name], taken, settings))
             for name in others
         },
     }
-    without_values = [f"Columns without any values are excluded: {listed(empty)}."] if empty else []
     return Roles(
         covariates=covariates,
         clinical=scores,
@@ -282,8 +273,7 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         background=background,
         why={name: why[name] for name in columns},
         problems=tuple(chosen.problems()),
-        notes=(*chosen.notes, *without_values),
-        follow_up=tuple(name for name, part in parts.items() if part in FOLLOW_UP.values()),
+        notes=(*chosen.notes, *([f"Columns without any values are excluded: {listed(empty)}."] if empty else [])),
     )
 
 
@@ -295,8 +285,8 @@ class Looked:
     ----------
     settings, dictionary
         The requested settings, and the meaning of the columns.
-    roles, found
-        The role of each column, and its contents.
+    roles, fields, found
+        The role of each column, the fields that have read the columns, and their contents.
     problems
         Problems of columns and cells.
     notes
@@ -308,6 +298,7 @@ class Looked:
     settings: TableSettings
     dictionary: Dictionary
     roles: Roles
+    fields: FieldSet
     found: Observed
     problems: tuple[Problem, ...]
     notes: tuple[Text, ...]
@@ -317,9 +308,53 @@ class Looked:
     told: tuple[Text, ...] = ()
 
     def cohort(self, **choices: object) -> Cohort:
-        """Check everything and assign people to groups; `choices` are settings that do not affect what was found."""
+        """Check everything and assign people to groups; `choices` say who is left out, as in `TableSettings`."""
+        settings = replace(self.settings, **choices)  # type: ignore[arg-type]
+        roles, observed = self.roles, self.found
         with with_notes(self.told):
-            return _cohort(replace(self, settings=replace(self.settings, **choices)))  # type: ignore[arg-type]
+            if problems := unusable(self.problems, drop_missing=settings.drop_missing):
+                raise refusal(problems, *columns_to_leave_out(problems, roles, observed.regions))
+            groups = self.fields.diagnosis.learn(observed.labels)
+            regions = pd.DataFrame(observed.regions.values, columns=roles.regions)
+            refuse_mixed_units(regions, observed.covariates, observed.roster.rows, groups.group)
+            record = leave_out(observed, groups, roles, settings)
+            used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
+            years, years_from, untimed = years_since_first(line, background, settings.visit, training=True)
+            controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
+            unit, seem = deviation_unit(
+                settings.unit or unit_of(self.dictionary, roles.regions), controls, settings, roles.covariates
+            )
+            cohort = Cohort(
+                features=pd.DataFrame(observed.regions.values[used], line.ids, roles.regions),
+                diagnosis=observed.labels[used].rename("diagnosis"),
+                group=groups.group[used],
+                covariates=background[[*roles.covariates]],
+                control_labels=groups.control_labels,
+                patient_labels=groups.patient_labels,
+                first_visit=line.first(),
+                clinical=observed.scores[used],
+                visit=line.visits,
+                years=years,
+                years_from=years_from,
+                people=record.table(observed, groups.group, settings.site),
+                ignored_columns=roles.others,
+                source=self.source,
+                sha256=self.sha256,
+                site=None if settings.site is None else background[settings.site],
+                unit=unit,
+                region_names={
+                    name: self.dictionary[name].description for name in roles.regions if name in self.dictionary
+                },
+                background=background,
+                doi=self.doi,
+                settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
+                outliers=tuple(record.outliers),
+            )
+            messages = (
+                *(*self.told, *self.notes, *record.warning(), *check_comparability(cohort), *record.doubts),
+                *(*seem, *untimed, *changed_people(line.ids, cohort.group, background)),
+            )
+            return replace(cohort, messages=messages)
 
 
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
@@ -332,68 +367,23 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    return Looked(settings, dictionary, roles, observed, tuple(problems), (*notes, *roles.notes, *fields.notes))
-
-
-def _cohort(looked: Looked) -> Cohort:
-    """Return the cohort of a table, with people assigned to groups."""
-    settings, dictionary, roles, observed = looked.settings, looked.dictionary, looked.roles, looked.found
-    refuse_unusable(looked.problems, observed, roles, drop_missing=settings.drop_missing)
-    groups = _diagnosis(settings, dictionary).learn(observed.labels)
-    regions = pd.DataFrame(observed.regions.values, columns=roles.regions)
-    refuse_mixed_units(regions, observed.covariates, observed.roster.rows, groups.group)
-    record = leave_out(observed, groups, roles, settings)
-    used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
-    years, years_from, untimed = years_since_first(line, background, settings.visit, training=True)
-    controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
-    unit, seem = deviation_unit(
-        settings.unit or unit_of(dictionary, roles.regions), controls, settings, roles.covariates
-    )
-    cohort = Cohort(
-        features=pd.DataFrame(observed.regions.values[used], line.ids, roles.regions),
-        diagnosis=observed.labels[used].rename("diagnosis"),
-        group=groups.group[used],
-        covariates=background[[*roles.covariates]],
-        control_labels=groups.control_labels,
-        patient_labels=groups.patient_labels,
-        first_visit=line.first(),
-        clinical=observed.scores[used],
-        visit=line.visits,
-        years=years,
-        years_from=years_from,
-        people=record.table(observed, groups.group, settings.site),
-        ignored_columns=roles.others,
-        source=looked.source,
-        sha256=looked.sha256,
-        site=None if settings.site is None else background[settings.site],
-        unit=unit,
-        region_names={name: dictionary[name].description for name in roles.regions if name in dictionary},
-        background=background,
-        doi=looked.doi,
-        settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
-        outliers=tuple(record.outliers),
-    )
-    messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
-    return replace(cohort, messages=(*messages, *seem, *untimed, *changed_people(line.ids, cohort.group, background)))
+    messages = (*notes, *roles.notes, *fields.notes)
+    return Looked(settings, dictionary, roles, fields, observed, tuple(problems), messages)
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:
     """Return the fields of a training table, which learn from its columns."""
     categories = {*dictionary.categories, settings.site}
+    levels = dictionary.get(settings.diagnosis, Column()).levels
     return FieldSet(
         IdField(settings.id, settings.visit),
         VisitField(settings.visit or ""),
-        _diagnosis(settings, dictionary),
+        DiagnosisField(settings.diagnosis, settings.control, settings.patients, levels),
         [
             CovariateField(name, is_category=name in categories, is_divisor=name == settings.proportion)
             for name in roles.covariates
         ],
         RegionField(roles.regions, fills=not settings.complete_only),
-        [ScoreField(name) for name in (*roles.clinical, *roles.follow_up)],
+        [ScoreField(name) for name in (*roles.clinical, *follow_up_of(settings).values())],
         [BackgroundField(name) for name in roles.background],
     )
-
-
-def _diagnosis(settings: TableSettings, dictionary: Dictionary) -> DiagnosisField:
-    levels = dictionary.get(settings.diagnosis, Column()).levels
-    return DiagnosisField(settings.diagnosis, settings.control, settings.patients, levels)

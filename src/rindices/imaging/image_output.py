@@ -90,8 +90,9 @@ def _image(comparison: Comparison, kind: str, outside: float) -> Any:
     image.set_qform(affine, result.space.code)
     image.header.set_xyzt_units("mm")
     others = "" if comparison.level == REGRESSION else f" v {comparison.n_controls:,} controls"
-    title = f"{kind}: pattern {comparison.pattern} {comparison.level}, {comparison.n_patients:,} patients{others}"
-    image.header["descrip"] = title.encode("ascii")
+    image.header["descrip"] = (
+        f"{kind}: pattern {comparison.pattern} {comparison.level}, {comparison.n_patients:,} patients{others}"
+    ).encode("ascii")
     if kind == "t":
         image.header.set_intent("t test", (result.freedom,))
     return image
@@ -124,13 +125,15 @@ def cluster_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
         ``pattern``, ``level``, ``cluster`` (1 is the largest), ``x``, ``y`` and ``z`` of the peak in mm (MNI if the
         maps are), ``peak_t``, ``peak_q``, ``n_voxels`` and ``size_mm3``.
     """
-    rows = [
-        [comparison.pattern, comparison.level, number, *row]
-        for comparison in comparisons
-        if comparison.result is not None
-        for number, row in enumerate(_clusters(comparison.result), start=1)
-    ]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(
+        [
+            [comparison.pattern, comparison.level, number, *row]
+            for comparison in comparisons
+            if comparison.result is not None
+            for number, row in enumerate(_clusters(comparison.result), start=1)
+        ],
+        columns=_COLUMNS,
+    )
 
 
 def _clusters(result: Result) -> list[list[float]]:
@@ -184,10 +187,9 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
         )
     painted = []
     for (number, severity), rows in table.groupby(["pattern", "severity"]):
-        change = regions.map(rows.set_index("region")["change_sd"]).reindex(labels).fillna(0)
-        data = change.to_numpy(np.float32)[place].reshape(image.shape[:3])
+        change = regions.map(rows.set_index("region")["change_sd"]).reindex(labels).fillna(0).to_numpy(np.float32)
         painted.append(folder / f"pattern-{number:g}_severity-{severity:g}.nii.gz")
-        _save(library("nibabel").Nifti1Image(data, image.affine), painted[-1])
+        _save(library("nibabel").Nifti1Image(change[place].reshape(image.shape[:3]), image.affine), painted[-1])
     _remove_others(folder, "pattern-*.nii.gz", painted)
     without_label, without_region = len({*measured} - {*regions}), len({*labels} - {*regions.index, 0})
     notes = {

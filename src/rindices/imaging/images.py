@@ -189,8 +189,7 @@ class MapFile(NamedTuple):
 
     def values(self, space: Space) -> np.ndarray:
         """Read the values at the voxels of a space, as float64; NaN where the map has none."""
-        image = open_image(self.path, self.name)
-        volume = volume_of(image, self.path, self.name)
+        volume = volume_of(open_image(self.path, self.name), self.path, self.name)
         if self.grid.same_as(space.grid):
             return volume.ravel(order="F")[space.voxels].astype(float)
         return sampled(volume, self.grid, space.grid, space.voxels, linear=True)
@@ -346,12 +345,13 @@ def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
 
 
 def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
-    missing = [needed for needed in (PATH, ID) if needed not in table]
-    if missing or not len(table):
-        similar = did_you_mean(missing[0], list(map(str, table))) if missing else ""
-        problem = f"has no column {missing[0]!r}.{similar}" if missing else "has no rows below the header."
+    problems = [
+        *(f"has no column {one!r}.{did_you_mean(one, [*map(str, table)])}" for one in (PATH, ID) if one not in table),
+        *([] if len(table) else ["has no rows below the header."]),
+    ]
+    if problems:
         raise InputError(
-            f"{name} {problem}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
+            f"{name} {problems[0]}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
         )
     columns = [column for column in (ID, VISIT, PATH) if column in table]
     checked = pd.DataFrame({column: as_text(table[column]) for column in columns}, index=range(2, len(table) + 2))

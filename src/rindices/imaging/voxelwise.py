@@ -238,19 +238,17 @@ def _planned(
     members = np.flatnonzero(people & ~no_map & ~incomplete)
     n_controls = int(in_group(study.group[members], "control").sum())
     n_patients = len(members) - n_controls
-    model, note = None, ""
-    if n_patients < FEWEST_PEOPLE:
-        note = f"fewer than {FEWEST_PEOPLE} patients"
-    elif n_controls < FEWEST_PEOPLE and about[1] != REGRESSION:
-        note = f"fewer than {FEWEST_PEOPLE} controls"
-    else:
-        model = make_model(members, interest[members], study.covariates[members])
-        if model is None:
-            note = "the covariates alone distinguish these people"
-        elif model.freedom < FEWEST_PEOPLE:
-            model, note = None, "too few people for the number of covariates"
+    few = n_patients < FEWEST_PEOPLE, n_controls < FEWEST_PEOPLE and about[1] != REGRESSION
+    model = None if any(few) else make_model(members, interest[members], study.covariates[members])
+    reasons = (
+        (few[0], f"fewer than {FEWEST_PEOPLE} patients"),
+        (few[1], f"fewer than {FEWEST_PEOPLE} controls"),
+        (model is None, "the covariates alone distinguish these people"),
+        (model is not None and model.freedom < FEWEST_PEOPLE, "too few people for the number of covariates"),
+    )
+    note = next((reason for applies, reason in reasons if applies), "")
     counts = n_patients, n_controls, int(no_map.sum()), int(incomplete.sum())
-    return Comparison(*about, *counts, note, None), model
+    return Comparison(*about, *counts, note, None), None if note else model
 
 
 def _results(
@@ -263,11 +261,9 @@ def _results(
     everybody = np.unique(np.concatenate([model.people for model in models.values()]))
     files = {int(person): open_map(*study.maps.file(study.rows[person])) for person in everybody}
     space = common_space(list(files.values()), mask, resample=resample)
-
-    def read(person: int) -> np.ndarray:
-        return _checked_values(files[int(person)], space)
-
-    values = t_values(list(models.values()), read, len(space.voxels), progress)
+    values = t_values(
+        list(models.values()), lambda person: _checked_values(files[int(person)], space), len(space.voxels), progress
+    )
     return {
         key: Result(t, false_discovery(2 * stdtr(model.freedom, -np.abs(t))), model.freedom, space)
         for (key, model), t in zip(models.items(), values, strict=True)

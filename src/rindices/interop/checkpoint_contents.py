@@ -167,8 +167,12 @@ def _choose(entries: list[int], wanted: int | None) -> int:
         raise ArchiveError("it has no numbered entry with networks")
     chosen = entries[0] if wanted is None and len(entries) == 1 else wanted
     if chosen is None or chosen not in entries:
-        numbers = f"{counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}"
-        raise InputError(f"The checkpoint has {numbers}.\nChoose one with ", Remedy("entry"), ".")
+        raise InputError(
+            f"The checkpoint has {counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}.\n"
+            "Choose one with ",
+            Remedy("entry"),
+            ".",
+        )
     return chosen
 
 
@@ -214,8 +218,7 @@ def _correction(content: dict, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _models(state: dict, n_regions: int) -> Parameters:
     """Return the networks as one model; their shapes must be those of our networks."""
-    decomposer = _array(state.get("netDecomposer"), "model.1.bias", (None,), "netDecomposer")
-    n_patterns = len(decomposer) // n_regions
+    n_patterns = len(_array(state.get("netDecomposer"), "model.1.bias", (None,), "netDecomposer")) // n_regions
     if not 1 <= n_patterns <= _MOST_PATTERNS:
         raise ArchiveError(f"it has {n_patterns} patterns")
     shapes = networks.shapes(networks.sizes(n_regions, n_patterns))

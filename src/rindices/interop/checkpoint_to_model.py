@@ -145,9 +145,8 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
             *(("Name them in the checkpoint's order with ", in_order) if ranges else ("Omit ", Remedy("covariates"))),
             ".",
         )
-    specs = []
-    for name, (low, high), role in zip(names, ranges, by_range, strict=True):
-        meant = _role_of_name(name)
+    described = [*zip(names, map(_role_of_name, names), ranges, by_range, strict=True)]
+    for name, meant, (low, high), role in described:
         if meant and role != meant:
             raise InputError(
                 f"Covariate {name!r} cannot range from {shown(low)} to {shown(high)}: these values do not look like "
@@ -155,8 +154,10 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
                 in_order,
                 ".",
             )
-        specs.append(CovariateSpec(name, minimum=low, maximum=high, codes=(low, high) if meant == "sex" else None))
-    return tuple(specs)
+    return tuple(
+        CovariateSpec(name, minimum=low, maximum=high, codes=(low, high) if meant == "sex" else None)
+        for name, meant, (low, high), _ in described
+    )
 
 
 _IN_WORDS = {"sex": "two codes", "age": "years", "head size": "a head size"}

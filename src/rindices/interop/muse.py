@@ -125,8 +125,7 @@ def with_muse72(
         name.
     """
     columns = [str(name) for name in table.columns]
-    table = table.set_axis(columns, axis=1)
-    table = table.drop(columns=list(expand_names(exclude, columns, source="exclude")))
+    table = table.set_axis(columns, axis=1).drop(columns=list(expand_names(exclude, columns, source="exclude")))
     if set(MUSE72_NAMES) <= set(table.columns):
         return table
     rest = table[[name for name in table.columns if _number(name) is None]]
@@ -175,8 +174,7 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
 
 
 def _refuse_text(volumes: pd.DataFrame) -> None:
-    for name in volumes.columns:
-        column = volumes[name]
+    for name, column in volumes.items():
         if column.dtype.kind != "f" and column.notna().any():
             row = int(np.flatnonzero(column.notna() & pd.to_numeric(column, errors="coerce").isna())[0])
             raise InputError(

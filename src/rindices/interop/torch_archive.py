@@ -82,8 +82,7 @@ def run_pickle(data: bytes, calls: Calls, load: Callable[[Any], Any]) -> Any:
                 raise ArchiveError(f"its pickle has more than {MOST_INSTRUCTIONS} instructions")
             if instruction.name == "STOP" and position != len(data) - 1:
                 raise ArchiveError("there are data after the end of its pickle")
-            if instruction.name != "STOP":
-                machine.obey(instruction.name, argument)
+            machine.obey(instruction.name, argument)
     except ArchiveError:
         raise
     except (IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -128,8 +127,7 @@ class _Machine:
 
     def get(self, key: int) -> Any:
         value = self.memo[key]
-        is_finished = isinstance(value, Unfinished) and value.finished is not None
-        return value.finished if is_finished else value
+        return value.finished if isinstance(value, Unfinished) and value.finished is not None else value
 
     def name(self, argument: str) -> Name:
         dotted = argument.replace(" ", ".", 1)
@@ -193,7 +191,7 @@ _VALUES: dict[str, _Instruction] = {
     "BINPERSID": lambda machine, _: machine.load(machine.stack.pop()),
 }
 _ACTIONS: dict[str, _Instruction] = {
-    "PROTO": lambda *_: None,
+    **dict.fromkeys(("PROTO", "STOP"), lambda *_: None),
     "MARK": lambda machine, _: machine.mark(),
     "POP": lambda machine, _: machine.take(1),
     "POP_MARK": lambda machine, _: machine.since_mark(),

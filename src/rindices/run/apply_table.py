@@ -156,9 +156,9 @@ def _follow_up(
             Remedy("report", Blank("FILE")),
             ".",
         )
-    asked = people.first_visit & (people.group != "control").to_numpy()
     n_covariates = sum(spec.name != contract.site_column for spec in contract.covariates)
-    return named, check_follow_up(settings, people.clinical, people.features.index, asked, n_covariates)
+    ids, group, first_visit = people.features.index, people.group, people.first_visit
+    return named, check_follow_up(settings, people.clinical, ids, group, first_visit, n_covariates)
 
 
 def people_for(

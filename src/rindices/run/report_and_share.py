@@ -93,10 +93,9 @@ def _check_followed(results: record.Results, summary: record.Summary, settings: 
             "Correct the name, or add a table that contains it with ", Remedy("clinical", Blank("FILE")), "."
         )
         require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
-    asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
-    adjusted = [name for name in summary.covariates if name != summary.correction.site]
-    ids = results.r_indices["participant_id"].tolist()
-    return check_follow_up(settings, results.variables, ids, asked, len(adjusted))
+    n_covariates = sum(name != summary.correction.site for name in summary.covariates)
+    ids, group = results.r_indices["participant_id"].tolist(), results.r_indices["group"]
+    return check_follow_up(settings, results.variables, ids, group, results.first_visit, n_covariates)
 
 
 def _analyse_again(run: record.Run, results: record.Results, summary: record.Summary) -> None:

@@ -43,14 +43,11 @@ def text_of(column: pd.Series) -> pd.Series:
     """
     missing = column.isna().to_numpy(dtype=bool)
     if is_numeric_dtype(column) and not is_bool_dtype(column) and not is_integer_dtype(column):
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        words = [f"{value:.0f}" if value.is_integer() else str(value) for value in numbers.tolist()]
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan).tolist()
+        words = [f"{value:.0f}" if value.is_integer() else str(value) for value in numbers]
     else:
         words = [str(cell).strip() for cell in column.tolist()]
-    cells = np.array(
-        [np.nan if gone or word in MISSING_TEXT else word for gone, word in zip(missing, words, strict=True)],
-        dtype=object,
-    )
+    cells = [np.nan if gone or word in MISSING_TEXT else word for gone, word in zip(missing, words, strict=True)]
     return pd.Series(cells, index=column.index, name=column.name, dtype=object)
 
 

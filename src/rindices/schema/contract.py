@@ -180,8 +180,10 @@ class FieldSet(NamedTuple):
         roster = Roster.of(batch, self.people.name)
         if self.people.observe(batch, roster).hasnans:
             raise refusal(self.people.check())
-        seen = {field.name: field.observe(batch, roster) for field in self.covariates}
-        background = {field.name: field.observe(batch, roster) for field in self.background}
+        seen, background, scores = (
+            {field.name: field.observe(batch, roster) for field in fields}
+            for fields in (self.covariates, self.background, self.scores)
+        )
         return Observed(
             roster,
             self.diagnosis.observe(batch, roster),
@@ -189,13 +191,13 @@ class FieldSet(NamedTuple):
             seen,
             self.regions.observe(batch, roster),
             _columns(seen, roster).infer_objects().assign(**_columns(background, roster)),
-            _columns({field.name: field.observe(batch, roster) for field in self.scores}, roster),
+            _columns(scores, roster),
         )
 
     @property
     def _every(self) -> list[Field]:
-        some = (*self.covariates, self.regions, *self.scores, *self.background)
-        return [self.people, self.visit, self.diagnosis, *some]
+        own = (self.people, self.visit, self.diagnosis)
+        return [*own, *self.covariates, self.regions, *self.scores, *self.background]
 
     def check(self) -> list[Problem]:
         """Return the problems of all rows so far; a problem shared by several fields is listed only once."""

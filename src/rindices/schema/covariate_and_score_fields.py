@@ -119,8 +119,9 @@ class CovariateField(NumberField):
                 self.name, minimum=low, maximum=high, codes=(low, high) if len(different) == 2 else None
             )
         # The nearest values, so that whole numbers stay whole; any value of 0 or less shows that 0 is possible.
-        ends = np.quantile(values, [quantile, 1 - quantile], method="nearest")
-        least, most = (float(f"{end:.{DIGITS}g}") for end in ends)
+        least, most = (
+            float(f"{end:.{DIGITS}g}") for end in np.quantile(values, [quantile, 1 - quantile], method="nearest")
+        )
         return CovariateSpec(self.name, minimum=min(least, 0.0) if low <= 0 else least, maximum=most, quantile=quantile)
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
@@ -172,8 +173,10 @@ class CovariateField(NumberField):
         if (self.text.counts or self.impossible.counts) and problems and spec is not None:
             limits = f"{'mostly ' if spec.quantile else ''}{shown(spec.minimum)} to {shown(spec.maximum)}"
             was = " and ".join(map(shown, spec.codes or ())) or limits
-            what = Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was}).")
-            problems[0] = Problem(what, ("code it as in the training table", *problems[0].remedies))
+            problems[0] = Problem(
+                Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was})."),
+                ("code it as in the training table", *problems[0].remedies),
+            )
         if self._unknown.counts:
             place, value = self._unknown.first[self.name]
             text = (
@@ -204,11 +207,10 @@ class ScoreField(NumberField):
         values = super().observe(batch, roster).values[:, 0]
         suspects = suspected_codes(values, values)
         for code in np.unique(values[suspects]).tolist():
-            people = counted(int((values == code).sum()), "person has", "people have")
             self.notes.append(
                 Message(
-                    f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value and is not "
-                    "used. If it is a code, declare it with ",
+                    f"{counted(int((values == code).sum()), 'person has', 'people have')} {self.name} = {shown(code)}, "
+                    "which looks like a code for a missing value and is not used. If it is a code, declare it with ",
                     Remedy("missing", [shown(code)]),
                     ", or leave these cells empty.",
                 )
@@ -217,9 +219,8 @@ class ScoreField(NumberField):
 
     def check(self) -> list[Problem]:
         """Return the problems of the score: text among numbers, infinite numbers."""
-        odd = self.impossible.cells
-        infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (CORRECT,))] if odd else []
-        return self._text_problems() + infinite
+        infinite = Problem(f"Infinite values: {', '.join(self.impossible.cells)}.", (CORRECT,))
+        return self._text_problems() + ([infinite] if self.impossible.cells else [])
 
 
 class BackgroundField(ScoreField):

@@ -81,8 +81,7 @@ class DiagnosisField(Field):
         healthy = self._requested(self._control, counts, "control")
         controls = [label for label in labels if label.casefold() in usual and label not in sick]
         healthy = healthy or self._usual_controls(controls, counts)
-        both = [label for label in healthy if label in sick]
-        if both:
+        if both := [label for label in healthy if label in sick]:
             raise InputError(
                 f"The label {both[0]!r} is in both ",
                 Remedy("control"),
@@ -101,8 +100,11 @@ class DiagnosisField(Field):
             whole = labels.strip() in counts or labels.strip().casefold() in self._codes
             items = [labels] if whole else labels.split(",")
         named = [plain_code(item) for item in items if plain_code(item)]
-        meant = [[label] if label in counts else self._codes.get(label.casefold(), [label]) for label in named]
-        wanted = [code for labels in meant for code in labels]
+        wanted = [
+            code
+            for label in named
+            for code in ([label] if label in counts else self._codes.get(label.casefold(), [label]))
+        ]
         if not wanted:
             raise InputError(
                 Remedy(name),
@@ -110,8 +112,7 @@ class DiagnosisField(Field):
                 f"Choose from the labels in {self._where}: {labels_with_counts(counts)}.",
             )
         known = {*counts, *chain(*self._codes.values())} - {NO_LABEL}
-        unknown = [label for label in wanted if label not in known]
-        if unknown:
+        if unknown := [label for label in wanted if label not in known]:
             raise InputError(
                 f"The label {unknown[0]!r} (from ",
                 Remedy(name),

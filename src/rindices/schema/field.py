@@ -104,8 +104,9 @@ class BadCells:
             self.counts[name] += len(rows)
             self.first.setdefault(name, (roster.at(rows[0]), value(rows[0], position)))
             self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
-            for row in rows[: _MOST_CELLS - len(self.cells)]:
-                self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
+            self.cells += [
+                f"{name} = {value(row, position)} in {roster.at(row)}" for row in rows[: _MOST_CELLS - len(self.cells)]
+            ]
 
 
 class NumberField(Field):

@@ -37,8 +37,7 @@ class IdField(Field):
         """Report missing or repeated ids and visits."""
         people = pd.concat(self._rows)
         for name, what in zip(self._columns, ("an id", "a visit"), strict=False):
-            rows = people.index[people[name].isna()].tolist()
-            if rows:
+            if rows := people.index[people[name].isna()].tolist():
                 text = f"Every row needs {what}, but column {name!r} is empty in {listed_rows(rows)}."
                 return [Problem(text, (f"fill in every {what.split()[1]}, or remove rows without one",))]
         again = people[people.duplicated(keep=False)]
@@ -49,8 +48,10 @@ class IdField(Field):
         more = f" ({counted(others, 'other')} repeated as well)" if others else ""
         if len(self._columns) == 1:
             text = f"Every person needs a unique id, but {key.iloc[0]!r} occurs in rows {places}{more}."
-            column = Remedy("visit", [*self._visits, Blank("COLUMN")][0])
-            visits = Message("if these are visits by the same person, name the visit column with ", column)
+            visits = Message(
+                "if these are visits by the same person, name the visit column with ",
+                Remedy("visit", [*self._visits, Blank("COLUMN")][0]),
+            )
             return [Problem(text, (visits, "make the ids unique"), (self.name,))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
@@ -220,8 +221,7 @@ def _sort_key(label: str) -> list[tuple[int, float, str]]:
     name = _PREFIX.sub("", label.strip()).casefold()
     if name in _FIRST_WORDS:
         return [(-1, _FIRST_WORDS[name], name)]
-    parts = re.split(r"(\d+)", name)
-    return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in parts if part]
+    return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in re.split(r"(\d+)", name) if part]
 
 
 def years_since_first(

@@ -165,11 +165,13 @@ def guessed_settings(columns: Sequence[str]) -> TableSettings:
     ('subject_id', 'DX', ('age',))
     """
     settings = TableSettings()
-    for setting in USUAL_NAMES:
-        names = usual_columns(columns, setting)
-        if names and getattr(settings, setting) not in columns:
-            settings = replace(settings, **{setting: names if setting == "covariates" else names[0]})  # type: ignore[arg-type]
-    return settings
+    usual = {setting: usual_columns(columns, setting) for setting in USUAL_NAMES}
+    guessed = {
+        setting: names if setting == "covariates" else names[0]
+        for setting, names in usual.items()
+        if names and getattr(settings, setting) not in columns
+    }
+    return replace(settings, **guessed)  # type: ignore[arg-type]
 
 
 def usual_columns(columns: Iterable[str], setting: str) -> tuple[str, ...]:

@@ -58,15 +58,12 @@ def impossible_regions(block: NDArray[np.float64], reference: NDArray[np.float64
     """
     bad = np.abs(block) > LARGEST
     for position in np.flatnonzero(((block <= 0) | np.isin(block, _CODES)).any(axis=0)).tolist():
-        values, others = block[:, position], reference[:, position]
-        others = others[np.isfinite(others)]
-        if not len(others):
-            continue
-        bad[:, position] |= suspected_codes(values, others)
-        if np.mean(others < 0) <= _FEW and np.quantile(others, 0.25) > 0:
-            bad[:, position] |= values < 0
-        if _is_size(others):
-            bad[:, position] |= values <= 0
+        values, others = block[:, position], reference[np.isfinite(reference[:, position]), position]
+        if len(others):
+            are_positive = bool(np.mean(others < 0) <= _FEW and np.quantile(others, 0.25) > 0)
+            bad[:, position] |= (
+                suspected_codes(values, others) | ((values < 0) & are_positive) | ((values <= 0) & _is_size(others))
+            )
     return bad
 
 
@@ -188,9 +185,9 @@ def refuse_mixed_units(
     """Refuse values in two units; `rows` are spreadsheet row numbers."""
     numbers = {name: seen.values[:, 0] for name, seen in covariates.items() if seen.values.dtype.kind == "f"}
     table = regions.assign(**numbers)
-    controls = table[(group == "control").to_numpy()]
     is_size = (table > 0).mean() >= _SIZES * np.isfinite(table).mean()
-    is_size &= controls.nunique() > 1  # columns that are constant in controls are refused for that reason
+    # Columns that are constant in controls are refused for that reason.
+    is_size &= table[(group == "control").to_numpy()].nunique() > 1
     positive = table.where((table > 0) & (table < np.inf)).loc[:, is_size]
     logarithm = positive.dropna(axis=1, how="all").apply(np.log10)
     centre = logarithm.quantile(0.5, interpolation="higher")  # an observed value, never one between two units
@@ -198,8 +195,7 @@ def refuse_mixed_units(
     overall = deviation.drop(columns=[*numbers], errors="ignore").median(axis=1).fillna(0.0)
     if everywhere := _difference(overall.to_numpy(), rows, group):
         raise refusal([Problem(f"The values of {everywhere} the others' in all regions.", (_ONE_UNIT,))])
-    problems = _columns(deviation.sub(overall, axis=0), rows, group) or _sides(centre)
-    if problems:
+    if problems := _columns(deviation.sub(overall, axis=0), rows, group) or _sides(centre):
         raise refusal(problems)
 
 

@@ -2,7 +2,7 @@
 
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, unit_of, with_missing_codes
 from rindices.tables.several_tables import join_by_id, own_ids
-from rindices.tables.source import Source, read_source, table_in_memory
+from rindices.tables.source import Source, read_source, table_in_memory, with_notes
 from rindices.tables.table import Part, Table, files_of, labelled_parts, one_table, read_table, require_column
 
 __all__ = [
@@ -23,4 +23,5 @@ __all__ = [
     "table_in_memory",
     "unit_of",
     "with_missing_codes",
+    "with_notes",
 ]

@@ -102,9 +102,13 @@ def _read_json(path: Path) -> Dictionary:
         ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path.name} should be a JSON object with an entry for each column, but it is a list.")
-    # Other entries describe the file as a whole.
-    entries = {name: said for name, said in content.items() if isinstance(said, dict) and name != _WHOLE_FILE}
-    return Dictionary({name: _column(said, f"The entry {name!r} of {path.name}") for name, said in entries.items()})
+    return Dictionary(
+        {
+            name: _column(said, f"The entry {name!r} of {path.name}")
+            for name, said in content.items()
+            if isinstance(said, dict) and name != _WHOLE_FILE  # other entries describe the file as a whole
+        }
+    )
 
 
 def _read_rows(path: Path) -> Dictionary:
@@ -148,8 +152,10 @@ def _column(said: Mapping[Any, object], place: str) -> Column:
         ) from error
     codes = entry.get("missing", "")
     given = codes if isinstance(codes, list) else re.split(r"[;,|]", str(codes))
-    missing = [plain_code(str(code).split("=")[0]) for code in given if code != ""]
-    missing += [code for code, meaning in levels.items() if meaning.casefold() in _MISSING_MEANINGS]
+    missing = [
+        *(plain_code(str(code).split("=")[0]) for code in given if code != ""),
+        *(code for code, meaning in levels.items() if meaning.casefold() in _MISSING_MEANINGS),
+    ]
     return Column(
         description=str(entry.get("description", "")).strip(),
         unit=str(entry.get("unit", "")).strip() or None,
@@ -184,12 +190,12 @@ def with_missing_codes(
     ('-9', '0')
     """
     extended = Dictionary(dictionary)
+    every = [column for column in columns if column not in kept]
     for code in codes:
         name, sign, one = code.rpartition("=")
-        every = [column for column in columns if column not in kept]
         for column in expand_names([name], columns, source="missing") if sign else every:
             described = extended.get(column, Column())
-            extended[column] = replace(described, missing=(*described.missing, one if sign else code))
+            extended[column] = replace(described, missing=(*described.missing, one))
     return extended
 
 
@@ -235,11 +241,12 @@ def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.Da
     for name in frame.columns.intersection(list(dictionary), sort=False):
         column, cells = dictionary[name], frame[name]
         given = text_of(cells).map(plain_code, na_action="ignore").astype(object)
-        if given.isin(column.missing).any():  # a code such as "refused" had kept the whole column from being numeric
-            cells = typed(cells.mask(given.isin(column.missing), np.nan).to_frame())[name]
+        is_code = given.isin(column.missing)
         if column.levels is not None:
-            cells = given.mask(given.isin(column.missing), np.nan)
+            cells = given.mask(is_code, np.nan)
             problems += _other_levels(cells, column.levels)
+        elif is_code.any():  # a code such as "refused" had kept the whole column from being numeric
+            cells = typed(cells.mask(is_code, np.nan).to_frame())[name]
         frame = frame.assign(**{name: cells})
     return frame, notes, problems
 

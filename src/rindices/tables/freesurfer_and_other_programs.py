@@ -226,8 +226,12 @@ def read_stats(path: Path) -> Stats:
         (not text.endswith("\n"), "ends in the middle of a line"),
         (len(complete) < len(cells), "has a truncated row"),
     )
-    problem = next((what for applies, what in problems if applies), "")
-    return Stats(said, {part[1].split()[0]: float(part[-2]) for part in parts}, rows, problem)
+    return Stats(
+        said,
+        {part[1].split()[0]: float(part[-2]) for part in parts},
+        rows,
+        next((problem for applies, problem in problems if applies), ""),
+    )
 
 
 def _program(folder: Path, aseg: Stats) -> str:
@@ -279,8 +283,11 @@ def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
 
 def _found(tables: list[Rows], program: str, quality: Quality) -> Found | None:
     """Return the people in tables, without sums of other columns."""
-    known = known_columns(name for table in tables for name in table.columns)
-    sums = [name for name, one in known.items() if one.kind == "total"]
+    sums = [
+        name
+        for name, one in known_columns(name for table in tables for name in table.columns).items()
+        if one.kind == "total"
+    ]
     people = [person for table in tables for person in _people(table, sums, program, quality)]
     notes = [f"{len(sums)} sums of regions were not copied, such as {listed(sums, limit=2)}."] if sums else []
     return Found(tuple(people), "mm3", tuple(notes)) if tables else None
@@ -291,8 +298,7 @@ def _n_muse(table: Rows) -> int:
 
 
 def _tables(folder: Path, settings: GatherSettings) -> Iterator[Rows]:
-    files = sorted(path for path in folder.rglob("*.csv") if path.is_file())
-    yield from filter(None, each(_read, files, settings.jobs))
+    yield from filter(None, each(_read, sorted(filter(Path.is_file, folder.rglob("*.csv"))), settings.jobs))
 
 
 def _read(path: Path) -> Rows | None:

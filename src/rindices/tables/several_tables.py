@@ -77,10 +77,9 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
             Remedy("visit"),
             ".",
         )
-    such = f"for example, participants {' and '.join(map(repr, min(pairs, default=())))}"
     note = (
-        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}) and treated as "
-        "the same person."
+        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} (for example, participants "
+        f"{' and '.join(map(repr, min(pairs, default=())))}) and treated as the same person."
     )
     return theirs.replace({other: one for one, other in pairs}), [note] if pairs else []
 
@@ -173,8 +172,10 @@ def join_by_id(
             )
     written, differing = like_ours(text_of(frame[id_column]), text_of(other[theirs]), source)
     other = other.rename(columns={theirs: id_column}).assign(**{id_column: written})
-    unusual = theirs not in (id_column, TableSettings.id)
-    notes: list[Text] = [*([f"{source} is joined by its column {theirs!r}."] if unusual else []), *differing]
+    notes: list[Text] = [
+        *([] if theirs in (id_column, TableSettings.id) else [f"{source} is joined by its column {theirs!r}."]),
+        *differing,
+    ]
     keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
     here, there = keys_of(frame, keys), keys_of(other, keys)
     _refuse_bad_keys(there, other, keys, visit_column, source)
@@ -189,20 +190,19 @@ def join_by_id(
             "Use the same ids in both tables, or check that this is the right table."
         )
     positions = pd.Index(there).get_indexer(pd.Index(here))
-    absent = positions < 0
     added = other.drop(columns=[id_column, visit_column or id_column], errors="ignore").reset_index(drop=True)
     added = added.reindex(positions).set_axis(frame.index, axis=0)
-    both = [name for name in added.columns if name in frame.columns]
-    agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
-    joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
-    lacking = f"of the main table not found in {source}; values from that table are missing for them"
-    alone = (
-        (written[~match], f"of {source} excluded, because these ids are not in the main table"),
-        (frame[id_column][absent], lacking),
-    )
+    agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in added if name in frame}
+    joined = pd.concat([frame.assign(**agreed), added.drop(columns=list(agreed))], axis=1)
     notes += [  # ids are dropped from stored messages
         f"{counted(len(ids), 'row')} {what} (participants {listed(dict.fromkeys(ids), 10)})."
-        for ids, what in alone
+        for ids, what in (
+            (written[~match], f"of {source} excluded, because these ids are not in the main table"),
+            (
+                frame[id_column][positions < 0],
+                f"of the main table not found in {source}; values from that table are missing for them",
+            ),
+        )
         if len(ids)
     ]
     return joined, notes
@@ -235,11 +235,14 @@ def _refuse_bad_keys(
     if repeated.any():
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
-        apart = (", or name the visit column with ", Remedy("visit", visit_column), ".")
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it "
             "cannot be joined.\nKeep one row per person",
-            *([" and visit."] if len(keys) > 1 else apart),
+            *(
+                [" and visit."]
+                if len(keys) > 1
+                else [", or name the visit column with ", Remedy("visit", visit_column), "."]
+            ),
         )
 
 
@@ -249,9 +252,9 @@ def _agreed(given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str
     differing = np.flatnonzero((ours.notna() & theirs.notna() & (ours != theirs)).to_numpy())
     if len(differing):
         first, name = int(differing[0]), str(given.name)
-        number = counted(len(differing), "value differs", "values differ")
         raise InputError(
-            f"Column {name!r} is in {source} and in an earlier table, but {number}: for row "
+            f"Column {name!r} is in {source} and in an earlier table, but "
+            f"{counted(len(differing), 'value differs', 'values differ')}: for row "
             f"{spreadsheet_rows(frame)[first]} of the main table, {ours.iloc[first]} versus {theirs.iloc[first]}.\n"
             "Rename or remove one of the columns."
         )

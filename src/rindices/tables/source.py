@@ -2,13 +2,14 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
-from rindices.problems import Blank, InputError, Message, Remedy, Text, listed
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, joined, listed
 from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
@@ -53,6 +54,19 @@ class Source(NamedTuple):
         """SHA-256 of the file, or of several files' digests."""
         digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files]
         return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+@contextmanager
+def with_notes(notes: Sequence[Text]) -> Iterator[None]:
+    """Add the notes from joining tables to any error: people who are missing from one of the tables have gaps."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(
+            joined([error.message, *notes], "\n"),
+            problems=[*error.problems, *map(Problem, notes)],
+            remedies=error.remedies,
+        ) from error
 
 
 def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
@@ -159,8 +173,7 @@ def read_source(
 
 def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
     """Report which column has the ids, if it is not the one requested."""
-    other = Remedy("id", Blank("COLUMN"))
-    note = Message(f"Ids are read from column {found!r}; to use another, specify ", other, ".")
+    note = Message(f"Ids are read from column {found!r}; to use another, specify ", Remedy("id", Blank("COLUMN")), ".")
     return () if found == asked else (note,)
 
 
@@ -179,10 +192,8 @@ def _bids_root(path: Path) -> Path | None:
 def _read(path: Path, text_columns: Sequence[str]) -> Source:
     """Return a table with the dictionary beside it, the files that were read, and notes about its rows."""
     table, sidecar = Table(path, text_columns=text_columns), _sidecar(path)
-    frame = table.read()
-    if sidecar is None:
-        return Source(frame, None, Dictionary(), (table.file,), table.notes)
-    return Source(frame, None, read_dictionary(sidecar), (table.file, sidecar), table.notes)
+    frame, dictionary = table.read(), Dictionary() if sidecar is None else read_dictionary(sidecar)
+    return Source(frame, None, dictionary, tuple(filter(None, (table.file, sidecar))), table.notes)
 
 
 def _sidecar(path: Path) -> Path | None:

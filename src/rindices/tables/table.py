@@ -296,9 +296,9 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
     except Exception as error:  # a damaged file can make a third-party reader raise anything
         if kind in TEXT_KINDS or isinstance(error, InputError):
             raise
-        what = "Parquet file" if kind == ".parquet" else "Excel workbook"
         raise InputError(
-            f"{name} is not a readable {what}: it is damaged, password-protected, or another kind of file.\n"
+            f"{name} is not a readable {'Parquet file' if kind == '.parquet' else 'Excel workbook'}: it is damaged, "
+            "password-protected, or another kind of file.\n"
             "Open it in the program that created it and save it again without a password, or "
             "save the table as .csv. A text table needs the extension .csv, .tsv or .txt."
         ) from error

@@ -50,8 +50,7 @@ def named_columns(header: Sequence[str], path: Path) -> list[str]:
     ['Unnamed: 0', 'age']
     """
     names = [plain_text(name.strip()) for name in header]  # as in the tables that we write
-    repeated = list(dict.fromkeys(name for name in names if name and names.count(name) > 1))
-    if repeated:
+    if repeated := list(dict.fromkeys(name for name in names if name and names.count(name) > 1)):
         places = [position + 1 for position, name in enumerate(names) if name == repeated[0]]
         raise InputError(
             f"Column names must be unique, but {path.name} has {listed(map(repr, repeated))} more than once "
@@ -108,8 +107,7 @@ class TextFile:
             rows = self._rows(self._records(text))
             while batch := list(islice(rows, n_rows)):
                 numbers, cells = zip(*batch, strict=True)
-                frame = pd.DataFrame(list(cells), columns=self.names, dtype=object)
-                frame.index = pd.Index(np.array(numbers, dtype=np.int64) - 2)
+                frame = pd.DataFrame(list(cells), np.array(numbers, dtype=np.int64) - 2, self.names, dtype=object)
                 if self.decimal_comma:
                     refuse_thousands(frame.drop(columns=list(self._text_columns), errors="ignore"))
                 yield raw.tell() / self._path.stat().st_size, frame
@@ -142,8 +140,9 @@ class TextFile:
         lines, number = islice(text, self._above, None), self._above
         separated = ("\t".join(line.split()) for line in lines) if self._has_blanks else lines
         try:
-            for record in csv.reader(separated, delimiter=self._separator, strict=True):
-                number += 1
+            for number, record in enumerate(
+                csv.reader(separated, delimiter=self._separator, strict=True), self._above + 1
+            ):
                 yield number, record
         except csv.Error as error:
             raise InputError(
@@ -288,15 +287,17 @@ class Workbook:
     def _refuse_errors(self, formulas: Sequence[Any]) -> None:
         """Refuse cells such as #DIV/0!, and formulas without a result."""
         bad = [
-            (name, number, f"the error {value}")
-            for number, row in self._values.items()
-            for name, value in zip(self.names, row, strict=False)
-            if isinstance(value, str) and value in _ERRORS
-        ]
-        bad += [
-            (self.names[cell.column - 1], cell.row, "a formula whose result is not in the file")
-            for cell in formulas
-            if self._values.get(cell.row, [])[cell.column - 1 : cell.column] in ([], [None])
+            *(
+                (name, number, f"the error {value}")
+                for number, row in self._values.items()
+                for name, value in zip(self.names, row, strict=False)
+                if isinstance(value, str) and value in _ERRORS
+            ),
+            *(
+                (self.names[cell.column - 1], cell.row, "a formula whose result is not in the file")
+                for cell in formulas
+                if self._values.get(cell.row, [])[cell.column - 1 : cell.column] in ([], [None])
+            ),
         ]
         if bad:
             columns = list(dict.fromkeys(name for name, _, _ in bad))
