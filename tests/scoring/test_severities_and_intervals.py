@@ -266,7 +266,7 @@ def test_intervals_of_made_up_people_hold_the_truth(world, n_models):
 @pytest.mark.parametrize("n_models", [3, 4])
 def test_intervals_hold_the_truth_with_fewer_repetitions_than_folds(world, n_models):
     """Brains that every repetition has learned from, whose scores are wrong here, are not used."""
-    scale = fit_scale(*world(n_models), "additive", CORRELATION, seed=1).scale
+    scale = fit_scale(*world(n_models), "additive", CORRELATION, seed=1)[0]
     rng, sd = np.random.default_rng(5), np.sqrt(PERSON**2 + REPETITION**2 / n_models)
     truth = rng.uniform(0.05, 1.2, (4000, 1))
     low, high = severity_intervals(scale, truth + sd * rng.standard_normal((4000, N_PATTERNS)), 0.8)
@@ -277,7 +277,7 @@ def test_intervals_hold_the_truth_with_fewer_repetitions_than_folds(world, n_mod
 def test_few_people_widen_intervals_by_what_maps_of_halves_leave_open(world):
     """If a half's second map leaks into the first pattern, the R-index of that pattern shifts by z₂ times the leak."""
     models, healthy = world(6)
-    scale = fit_scale(models, healthy, "additive", CORRELATION, seed=1).scale
+    scale = fit_scale(models, healthy, "additive", CORRELATION, seed=1)[0]
     assert widened(scale, models, healthy.brains, "additive", np.empty((0, N_PATTERNS, 3)), 1) is scale  # no halves
     leak, everybody = 0.3, np.eye(N_PATTERNS, N_PATTERNS + 1)
     halves = np.stack([everybody, *(everybody + np.outer([0, sign * leak], [1, 0, 0]) for sign in (1, -1) * 5)])
