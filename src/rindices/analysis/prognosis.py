@@ -76,8 +76,7 @@ class FollowUp(NamedTuple):
     @property
     def complete(self) -> np.ndarray:
         """Who has all values that are used."""
-        parts = [np.asarray(part, float) for part in self[:5] if part is not None]
-        finite = np.logical_and.reduce([np.isfinite(part) for part in parts])
+        finite = np.logical_and.reduce([np.isfinite(np.asarray(part, float)) for part in self[:5] if part is not None])
         return finite if self.site is None else finite & pd.notna(self.site)
 
 
@@ -129,19 +128,26 @@ def prognosis(
             notes += ["the hazard ratio cannot be estimated"] if hazard is None else []
         n_left_out = int((followed & ~people).sum())
         notes += [f"{counted(n_left_out, 'person', 'people')} left out for missing values"] if n_left_out else []
-        row: dict[str, object] = {"pattern": pattern, "n": int(people.sum()), "n_events": n_events}
-        row |= {"kind": "Cox" if own.seen is None else "discrete time", "note": "; ".join(filter(None, notes))}
+        row: dict[str, object] = {
+            "pattern": pattern,
+            "n": int(people.sum()),
+            "n_events": n_events,
+            "kind": "Cox" if own.seen is None else "discrete time",
+            "note": "; ".join(filter(None, notes)),
+        }
         rows.append(row if hazard is None else row | _estimates(hazard) | _gain(own, score[people], fixed, n_resamples))
     table = pd.DataFrame(rows, columns=_COLUMNS)
     return table.assign(q=false_discovery(table["p"].to_numpy(float)))
 
 
 def _note(n_events: int, n_variables: int, spread: float) -> str:
-    if n_events == 0 or spread == 0:
-        return "no events" if n_events == 0 else "the severity is the same in everyone"
-    if n_events < FEWEST_EVENTS * n_variables:
-        return f"{n_events} events for {n_variables} variables: fewer than ten per variable"
-    return ""
+    notes = {
+        "no events": n_events == 0,
+        "the severity is the same in everyone": spread == 0,
+        f"{n_events} events for {n_variables} variables: fewer than ten per variable": n_events
+        < FEWEST_EVENTS * n_variables,
+    }
+    return next((note for note, holds in notes.items() if holds), "")
 
 
 def _estimates(hazard: Hazard) -> dict[str, float]:
@@ -156,8 +162,7 @@ def _hazard(follow_up: FollowUp, columns: np.ndarray) -> Hazard | None:
     from statsmodels.tools.sm_exceptions import PerfectSeparationError
 
     scale = columns.std(axis=0)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         try:
             fit = (_cox if follow_up.seen is None else _discrete)(follow_up, (columns - columns.mean(axis=0)) / scale)
         except (np.linalg.LinAlgError, ValueError, PerfectSeparationError):
@@ -171,8 +176,8 @@ def _cox(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
 
     strata = None if follow_up.site is None else pd.factorize(follow_up.site)[0]
     model = PHReg(follow_up.time, columns, follow_up.event, entry=follow_up.entry, strata=strata, ties="efron")
-    start = _quick_cox(follow_up.time, follow_up.event, columns)  # which saves most of its steps
-    fit = model.fit(start_params=start)
+    # Starting near the solution saves most of its steps.
+    fit = model.fit(start_params=_quick_cox(follow_up.time, follow_up.event, columns))
     return Hazard(float(fit.params[0]), float(fit.bse[0]), _proportional(fit, follow_up))
 
 
@@ -215,11 +220,10 @@ def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
     for level in ("site", "bin"):  # if all or none have the event, their hazard fits them whatever the severity
         rows = rows[rows.groupby(level)["event"].transform("nunique") == 2]
     base = basis(pd.get_dummies(rows[["bin", "site"]].astype("category")).to_numpy(float))
-    link = sm.families.links.CLogLog()
     model = sm.GLM(
         rows["event"].to_numpy(float),
         np.column_stack([columns[rows["person"]], base, np.ones(len(rows))]),
-        family=sm.families.Binomial(link=link),
+        family=sm.families.Binomial(link=sm.families.links.CLogLog()),
         offset=np.log(rows["length"].to_numpy()),
     ).fit()
     return Hazard(float(model.params[0]), float(model.bse[0]), np.nan)
@@ -381,5 +385,6 @@ def survival_curves(scores: pd.DataFrame, follow_up: FollowUp) -> pd.DataFrame:
             if len(own.time):
                 parts.append(curve(own, times).assign(**about, shown=np.isin(times, grid)))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    names = ["pattern", "third", "n", "time", "at_risk", "events", "incidence", "low", "high", "shown"]
-    return table.reindex(columns=names)
+    return table.reindex(
+        columns=["pattern", "third", "n", "time", "at_risk", "events", "incidence", "low", "high", "shown"]
+    )
