@@ -160,8 +160,7 @@ def _compared(column: pd.Series, is_patient: np.ndarray) -> tuple[object, ...]:
     if n_distinct > 1 and in_patients.any() and not in_patients.all():
         difference, p = (_compare_numbers if is_number else _compare_categories)(values, in_patients)
     words = [_mean_and_sd(values[own]) if is_number else _shares(values[own], variable.levels) for own in groups]
-    counts = [int(own.sum()) for own in groups]
-    return "number" if is_number else "category", *counts, *words, difference, p
+    return "number" if is_number else "category", *(int(own.sum()) for own in groups), *words, difference, p
 
 
 def _compare_numbers(values: np.ndarray, in_patients: np.ndarray) -> tuple[float, float]:
