@@ -163,8 +163,8 @@ def made_up(n_repetitions, n_people=4000, seed=0):
 def test_held_out_scores_vary_as_the_consensus_would(n_repetitions):
     scores, held_out, person = made_up(n_repetitions)
     variances = split_variance(scores - scores.mean(axis=1, keepdims=True), held_out)
-    np.testing.assert_allclose(variances.person, [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
-    np.testing.assert_allclose(variances.repetition, REPETITION**2, rtol=0.08)
+    np.testing.assert_allclose(variances[0], [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
+    np.testing.assert_allclose(variances[1], REPETITION**2, rtol=0.08)
     found = held_out_scores(scores, held_out, n_repetitions)
     expected = np.sqrt(np.array([PERSON, 2 * PERSON]) ** 2 + REPETITION**2 / n_repetitions)
     np.testing.assert_allclose(found.std(axis=0), expected, rtol=0.05)
@@ -178,9 +178,9 @@ def test_where_nobody_has_two_scores_repetitions_that_saw_a_person_say_how_much_
     assert (held_out.sum(axis=0) == 1).all()
     centred = scores - scores.mean(axis=1, keepdims=True)
     variances = split_variance(centred, held_out, np.ones_like(held_out))
-    np.testing.assert_allclose(variances.person, [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
-    np.testing.assert_allclose(variances.repetition, REPETITION**2, rtol=0.08)
-    assert (split_variance(centred, held_out).repetition == 0).all()
+    np.testing.assert_allclose(variances[0], [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
+    np.testing.assert_allclose(variances[1], REPETITION**2, rtol=0.08)
+    assert (split_variance(centred, held_out)[1] == 0).all()
 
 
 def test_what_a_repetition_has_seen_does_not_count_and_who_was_always_seen_is_stretched():

@@ -32,7 +32,7 @@ from rindices.scoring.severity_and_reference import (
     doses_at,
     increasing,
     mean_known,
-    split_variance,
+    shrinkage_of_means,
 )
 
 FEWEST = 3  # repetitions: one synthesises people, others score them
@@ -224,7 +224,7 @@ def _scatter(scores: np.ndarray, unseen: np.ndarray, others: np.ndarray) -> np.n
     means = mean_known(scores, unseen)
     expected = increasing(means.reshape(len(DOSES), -1).mean(axis=1))
     centred = scores - np.repeat(expected, _PEOPLE)[None, :, None]
-    shrinkage = split_variance(centred, unseen, others).shrinkage(unseen.sum(axis=0), len(scores))
+    shrinkage = shrinkage_of_means(centred, unseen, len(scores), others)
     errors = ((means - np.repeat(expected, _PEOPLE)[:, None]) * shrinkage).reshape(len(DOSES), -1)
     around = np.quantile(errors, LEVELS, axis=1).T
     smooth = np.pad(around, [(1, 1), (0, 0)], mode="edge")
@@ -371,8 +371,3 @@ def change_limits(
     share = np.where(likely.any(axis=1), reached / np.maximum(reached - missed, np.finfo(float).eps), np.nan)
     least, most = _CHANGES[edge] + share * (_CHANGES[beyond] - _CHANGES[edge])
     return least, most
-
-
-def has_intervals(scale: SeverityScale, n_models: int) -> bool:
-    """Return whether intervals of severities, and hence of changes, are available."""
-    return scale.quantiles is not None and n_models >= FEWEST
