@@ -315,10 +315,7 @@ def _refined(
             of_controls + squares if many else None,
         )
         precision = np.linalg.inv(healthy)
-    sign = np.where(mean < 0, -1.0, 1.0)  # severities grow towards the patients
-    maps, mean, covariance = maps * sign, mean * sign, covariance * np.outer(sign, sign)
-    gain = np.linalg.inv(maps.T @ precision @ maps + np.linalg.inv(covariance)) @ maps.T @ precision
-    return LinearModel(maps.T, mean, covariance, gain, mean - gain @ maps @ mean)
+    return _finished(maps, mean, covariance, precision)
 
 
 def _cut(
@@ -352,6 +349,14 @@ def _cut(
         maps[regions, patterns] = changes
         kept[regions, patterns] = np.abs(changes) > _CUT * np.sqrt(np.diag(errors))
     return np.where(kept | (kept.sum(axis=0) < 2), maps, 0)
+
+
+def _finished(maps: np.ndarray, mean: np.ndarray, covariance: np.ndarray, precision: np.ndarray) -> LinearModel:
+    """Return the model with signs such that severities grow towards the patients."""
+    sign = np.where(mean < 0, -1.0, 1.0)
+    maps, mean, covariance = maps * sign, mean * sign, covariance * np.outer(sign, sign)
+    gain = np.linalg.inv(maps.T @ precision @ maps + np.linalg.inv(covariance)) @ maps.T @ precision
+    return LinearModel(maps.T, mean, covariance, gain, mean - gain @ maps @ mean)
 
 
 def _posterior(
