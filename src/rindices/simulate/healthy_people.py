@@ -205,8 +205,7 @@ def own_people(
     _check_people(controls)
     _check_volumes(controls[names])
     n_controls, n_patients = _split_sizes(len(controls), n_controls, n_patients)
-    chosen = rng.permutation(len(controls))[: n_controls + n_patients]
-    return HealthyPeople(controls.iloc[chosen], names, n_controls)
+    return HealthyPeople(controls.iloc[rng.permutation(len(controls))[: n_controls + n_patients]], names, n_controls)
 
 
 def _region_columns(controls: pd.DataFrame, regions: Sequence[str] | None) -> list[str]:

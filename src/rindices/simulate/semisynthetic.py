@@ -300,8 +300,11 @@ def _assemble(
     order = rng.permutation(len(people))
     shuffled, is_patient = people.iloc[order].reset_index(drop=True), order >= n_controls
     width = max(4, len(str(len(order))))
-    numbered = pd.Series([f"sub-{i:0{width}d}" for i in range(1, len(order) + 1)])
-    ids = shuffled["participant_id"].astype(str) if "participant_id" in shuffled else numbered
+    ids = (
+        shuffled["participant_id"].astype(str)
+        if "participant_id" in shuffled
+        else pd.Series([f"sub-{i:0{width}d}" for i in range(1, len(order) + 1)])
+    )
     first = pd.DataFrame({"participant_id": ids, "diagnosis": np.where(is_patient, "PT", "CN")})
     rest = shuffled.drop(columns=["participant_id", "diagnosis"], errors="ignore")
     truth = pd.DataFrame(
