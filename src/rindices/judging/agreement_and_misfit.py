@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import linear_sum_assignment
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtrit
 from scipy.stats import kendalltau, rankdata
-from scipy.stats import t as student_t
 
 from rindices.linear import METHODS, Method, side_by_side
 from rindices.presets import SCALED_SD
@@ -203,7 +202,7 @@ def interval(pairs: np.ndarray) -> np.ndarray:
 
     If trainings sometimes fail but none of these few did, the limits are too narrow.
     """
-    half = student_t.ppf(0.975, len(pairs) - 1) * jackknife(pairs)
+    half = stdtrit(len(pairs) - 1, 0.975) * jackknife(pairs)
     mean = np.array(mean_agreement(pairs))
     # No concordance is below 0, and no correlation below −1.
     return np.column_stack([np.maximum(mean - half, [0, -1, -1]), np.minimum(mean + half, 1)])

@@ -15,8 +15,7 @@ import jax
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 from scipy.optimize import linear_sum_assignment
-from scipy.special import ndtr, ndtri
-from scipy.stats import t as student_t
+from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.covariance import LedoitWolf
 
 from rindices.core import inference
@@ -358,7 +357,7 @@ def change_limits(
     first, second = readings
     changes = second[:, None, :] - first[:, :, None]  # (people, severity at first, severity at last)
     sd = np.hypot(changes.std(axis=0), _GAIN_SD * (DOSES - DOSES[:, None]))
-    middle, half = np.median(changes, axis=0), student_t.isf((1 - level) / 2, freedom) * sd
+    middle, half = np.median(changes, axis=0), -stdtrit(freedom, (1 - level) / 2) * sd
     about = np.clip(centre, 0, DOSES[-1])[:, None]
     begin = np.clip(about - _CHANGES / 2, np.maximum(-_CHANGES, 0), np.minimum(DOSES[-1] - _CHANGES, DOSES[-1]))
     pairs = np.stack([begin, np.clip(begin + _CHANGES, 0, DOSES[-1])], axis=-1)
