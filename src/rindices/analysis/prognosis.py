@@ -134,13 +134,15 @@ def prognosis(
 
 
 def _note(n_events: int, n_variables: int, spread: float) -> str:
-    notes = {
-        "no events": n_events == 0,
-        "the severity is the same in everyone": spread == 0,
-        f"{n_events} events for {n_variables} variables: fewer than ten per variable": n_events
-        < FEWEST_EVENTS * n_variables,
-    }
-    return next((note for note, holds in notes.items() if holds), "")
+    cases = (
+        (n_events == 0, "no events"),
+        (spread == 0, "the severity is the same in everyone"),
+        (
+            n_events < FEWEST_EVENTS * n_variables,
+            f"{n_events} events for {n_variables} variables: fewer than ten per variable",
+        ),
+    )
+    return next((note for holds, note in cases if holds), "")
 
 
 def _hazard_ratio(follow_up: FollowUp, columns: np.ndarray) -> dict[str, float]:
@@ -287,8 +289,12 @@ def _gain(follow_up: FollowUp, score: np.ndarray, fixed: np.ndarray, n_resamples
         )
         optimism.append((own_both - own_base) - (both_new - base_new))
     gain = with_score - base
-    corrected = gain - np.nanmean(optimism) if n_resamples else np.nan
-    return {"concordance": with_score, "base": base, "gain": gain, "gain_corrected": float(corrected)}
+    return {
+        "concordance": with_score,
+        "base": base,
+        "gain": gain,
+        "gain_corrected": float(gain - np.nanmean(optimism)) if n_resamples else np.nan,
+    }
 
 
 def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:
@@ -311,8 +317,7 @@ def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:
     )
     before = np.concatenate([[1.0], np.cumprod(1 - (own + any_other) / n)])[:-1]
     incidence = np.cumsum(before * own / n)
-    place = np.searchsorted(moments, times, side="right")
-    reached = np.concatenate([[0.0], incidence])[place]
+    reached = np.concatenate([[0.0], incidence])[np.searchsorted(moments, times, side="right")]
     variance = np.array([_variance(t, moments, n, own, any_other, before, incidence) for t in times])
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log1p(-reached)

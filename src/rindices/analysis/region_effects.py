@@ -75,8 +75,11 @@ def dose_response(
             limits = zip(*mean_interval(own[inside])[:3], strict=True)
             rows += [(pattern, rank, regions[rank], *same, *ends) for rank, ends in enumerate(limits)]
     columns = ["pattern", "rank", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"]
-    table = pd.DataFrame(rows, columns=columns).sort_values(["pattern", "rank", "low"], ignore_index=True)
-    return table.drop(columns="rank")
+    return (
+        pd.DataFrame(rows, columns=columns)
+        .sort_values(["pattern", "rank", "low"], ignore_index=True)
+        .drop(columns="rank")
+    )
 
 
 def group_effects(

@@ -111,8 +111,8 @@ class ReferencePopulation:
         return self._with_volumes(people[["age", "sex"]].assign(age=later.round(2)), volumes)
 
     def _with_volumes(self, people: pd.DataFrame, volumes: np.ndarray) -> pd.DataFrame:
-        least = self.smallest / 2
-        return people.join(pd.DataFrame(np.maximum(volumes, least), people.index, list(self.regions)))
+        """Return age and sex with volumes, none of them below half of the smallest observed one."""
+        return people.join(pd.DataFrame(np.maximum(volumes, self.smallest / 2), people.index, list(self.regions)))
 
     def scan_noise(self, n: int, share: float, rng: np.random.Generator) -> np.ndarray:
         """Draw the noise of `n` scans; its sd is a `share` of that between people of the same age and sex.
