@@ -163,8 +163,8 @@ def made_up(n_repetitions, n_people=4000, seed=0):
 def test_held_out_scores_vary_as_the_consensus_would(n_repetitions):
     scores, held_out, person = made_up(n_repetitions)
     variances = split_variance(scores - scores.mean(axis=1, keepdims=True), held_out)
-    np.testing.assert_allclose(variances.person, [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
-    np.testing.assert_allclose(variances.repetition, REPETITION**2, rtol=0.08)
+    np.testing.assert_allclose(variances[0], [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
+    np.testing.assert_allclose(variances[1], REPETITION**2, rtol=0.08)
     found = held_out_scores(scores, held_out, n_repetitions)
     expected = np.sqrt(np.array([PERSON, 2 * PERSON]) ** 2 + REPETITION**2 / n_repetitions)
     np.testing.assert_allclose(found.std(axis=0), expected, rtol=0.05)
@@ -178,9 +178,9 @@ def test_where_nobody_has_two_scores_repetitions_that_saw_a_person_say_how_much_
     assert (held_out.sum(axis=0) == 1).all()
     centred = scores - scores.mean(axis=1, keepdims=True)
     variances = split_variance(centred, held_out, np.ones_like(held_out))
-    np.testing.assert_allclose(variances.person, [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
-    np.testing.assert_allclose(variances.repetition, REPETITION**2, rtol=0.08)
-    assert (split_variance(centred, held_out).repetition == 0).all()
+    np.testing.assert_allclose(variances[0], [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
+    np.testing.assert_allclose(variances[1], REPETITION**2, rtol=0.08)
+    assert (split_variance(centred, held_out)[1] == 0).all()
 
 
 def test_what_a_repetition_has_seen_does_not_count_and_who_was_always_seen_is_stretched():
@@ -266,7 +266,7 @@ def test_intervals_of_made_up_people_hold_the_truth(world, n_models):
 @pytest.mark.parametrize("n_models", [3, 4])
 def test_intervals_hold_the_truth_with_fewer_repetitions_than_folds(world, n_models):
     """Brains that every repetition has learned from, whose scores are wrong here, are not used."""
-    scale = fit_scale(*world(n_models), "additive", CORRELATION, seed=1).scale
+    scale = fit_scale(*world(n_models), "additive", CORRELATION, seed=1)[0]
     rng, sd = np.random.default_rng(5), np.sqrt(PERSON**2 + REPETITION**2 / n_models)
     truth = rng.uniform(0.05, 1.2, (4000, 1))
     low, high = severity_intervals(scale, truth + sd * rng.standard_normal((4000, N_PATTERNS)), 0.8)
@@ -277,7 +277,7 @@ def test_intervals_hold_the_truth_with_fewer_repetitions_than_folds(world, n_mod
 def test_few_people_widen_intervals_by_what_maps_of_halves_leave_open(world):
     """If a half's second map leaks into the first pattern, the R-index of that pattern shifts by z₂ times the leak."""
     models, healthy = world(6)
-    scale = fit_scale(models, healthy, "additive", CORRELATION, seed=1).scale
+    scale = fit_scale(models, healthy, "additive", CORRELATION, seed=1)[0]
     assert widened(scale, models, healthy.brains, np.empty((0, N_PATTERNS, 3)), 1) is scale  # no halves
     leak, everybody = 0.3, np.eye(N_PATTERNS, N_PATTERNS + 1)
     halves = np.stack([everybody, *(everybody + np.outer([0, sign * leak], [1, 0, 0]) for sign in (1, -1) * 5)])

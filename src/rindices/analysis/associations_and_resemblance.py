@@ -132,17 +132,14 @@ def _why_not(column: Coded) -> str:
         return f"fewer than {FEWEST_PEOPLE} people have a value"
     if np.ptp(column.values) == 0:
         return "everyone has the same value"
-    if not column.levels:
-        return ""
-    counts = np.bincount(column.values.astype(int), minlength=len(column.levels))
-    return f"a category has fewer than {FEWEST_IN_CATEGORY} people" if counts.min() < FEWEST_IN_CATEGORY else ""
+    rarest = np.bincount(column.values.astype(int), minlength=len(column.levels)).min() if column.levels else np.inf
+    return f"a category has fewer than {FEWEST_IN_CATEGORY} people" if rarest < FEWEST_IN_CATEGORY else ""
 
 
 def _estimate(scores: np.ndarray, column: Coded, given: np.ndarray) -> Estimate:
-    own, numbers = residuals(scores, given), residuals(as_numbers(column), given)
-    if column.kind == "categorical":
-        return explained_variance(own, numbers, given.shape[1])
-    return correlation(own, numbers[:, 0], given.shape[1])
+    own, numbers, n_given = residuals(scores, given), residuals(as_numbers(column), given), given.shape[1]
+    is_categorical = column.kind == "categorical"
+    return explained_variance(own, numbers, n_given) if is_categorical else correlation(own, numbers[:, 0], n_given)
 
 
 _CORTEX = ("thickness", "area")
@@ -170,8 +167,7 @@ def _enigma(measure: str) -> pd.DataFrame:
     """Return the maps of a measure: one row per disorder, one column per side and region."""
     table = _table("enigma")
     own = table[table["measure"] == measure]
-    wide = own.pivot(index="disorder", columns=["side", "region"], values="d")
-    return wide.reindex(index=own["disorder"].unique())
+    return own.pivot(index="disorder", columns=["side", "region"], values="d").reindex(own["disorder"].unique())
 
 
 @cache
@@ -222,10 +218,8 @@ def desikan_map(changes: pd.Series, measure: str) -> pd.Series:
         if (column.measure if column else "") not in (wanted, *[""] * (measure == _SUBCORTEX)):
             continue
         values |= {(side, region.outlines[0]): float(change) for side in region.sides}
-    own = pd.Series(values, dtype=float)
-    if len(own) and "destrieux" in {region.atlas for region in regions.values()} and measure != _SUBCORTEX:
-        return _from_destrieux(own)
-    return own
+    own, is_destrieux = pd.Series(values, dtype=float), any(of.atlas == "destrieux" for of in regions.values())
+    return _from_destrieux(own) if len(own) and is_destrieux and measure != _SUBCORTEX else own
 
 
 def _from_destrieux(values: pd.Series) -> pd.Series:
@@ -311,15 +305,11 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
             seen, others = values[wanted].to_numpy().reshape(2, -1), maps[wanted].dropna()
             if not np.ptp(seen):
                 continue
-            about: dict[str, object] = {
-                "pattern": pattern,
-                "measure": measure,
-                "disorder": others.index,
-                "n_regions": seen.size,
-            }
-            if measure == _SUBCORTEX:
-                numbers = {"r": _standardised(others.to_numpy()) @ _standardised(seen.ravel())}
-            else:
-                numbers = _compared(seen, others.to_numpy(), spins(tuple(regions), n_spins, seed))
+            numbers = (
+                {"r": _standardised(others.to_numpy()) @ _standardised(seen.ravel())}
+                if measure == _SUBCORTEX
+                else _compared(seen, others.to_numpy(), spins(tuple(regions), n_spins, seed))
+            )
+            about = {"pattern": pattern, "measure": measure, "disorder": others.index, "n_regions": seen.size}
             rows.append(pd.DataFrame(about | numbers))
     return (pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()).reindex(columns=_RESEMBLANCE_COLUMNS)

@@ -160,8 +160,7 @@ def _compared(column: pd.Series, is_patient: np.ndarray) -> tuple[object, ...]:
     if n_distinct > 1 and in_patients.any() and not in_patients.all():
         difference, p = (_compare_numbers if is_number else _compare_categories)(values, in_patients)
     words = [_mean_and_sd(values[own]) if is_number else _shares(values[own], variable.levels) for own in groups]
-    counts = [int(own.sum()) for own in groups]
-    return "number" if is_number else "category", *counts, *words, difference, p
+    return "number" if is_number else "category", *(int(own.sum()) for own in groups), *words, difference, p
 
 
 def _compare_numbers(values: np.ndarray, in_patients: np.ndarray) -> tuple[float, float]:
@@ -275,20 +274,17 @@ class _Tested:
         places = basis((block[:, None] == np.arange(1, block.max() + 1)).astype(float))
         inside = basis(residuals(numbers, places))
         if places.shape[1] and not inside.shape[1]:
-            places = places[:, :0]
-            inside = basis(numbers)
+            return cls(variable.people, basis(numbers), places[:, :0])
         return cls(variable.people, inside, places)
 
     def centred(self, free: np.ndarray, within: np.ndarray) -> np.ndarray:
         """Return labels ``(people, permutations)``, permuted freely or within sites, minus the mean of each site."""
-        labels = within if self.within else free
-        return residuals(labels[self.people].astype(float), self.places)
+        return residuals((within if self.within else free)[self.people].astype(float), self.places)
 
     def p(self, centred: np.ndarray) -> np.ndarray:
         """Return the p values of centred labels, from the share of their variance that the columns explain."""
-        total = np.sum(np.square(centred), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.sum(np.square(self.columns.T @ centred), axis=0) / total
+            share = np.sum(np.square(self.columns.T @ centred), axis=0) / np.sum(np.square(centred), axis=0)
         return chdtrc(self.columns.shape[1], len(centred) * share)
 
     def within_groups(self, patient: np.ndarray, regions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

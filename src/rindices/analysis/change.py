@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
-from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same_people, t_limit, with_error
+from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same_people, with_error
 
 DIFFERENCE = "patients minus controls"
 _COLUMNS = ["group", "pattern", "n", "n_visits", "start", "mean", "low", "high", "p", "q", "random_effects", "note"]
@@ -84,7 +85,7 @@ def change_per_year(
     table["years"] = by_person["years"].last() - by_person["years"].first()
     centred = visits["years"].to_numpy() - by_person["years"].transform("mean").to_numpy()
     weight = centred / np.bincount(person, centred**2)[person]
-    half = t_limit((1 - level) / 2, freedom)
+    half = -stdtrit(freedom, (1 - level) / 2)
     for k, name in enumerate(names):
         slope = np.bincount(person, weight * visits[name].to_numpy())
         error = half * np.sqrt(np.bincount(person, (weight * noise[:, k]) ** 2)) * table["years"]
@@ -323,12 +324,11 @@ def _fitted(
     model: Any = MixedLM(scores / unit, design, groups=person, exog_re=design)
     start = MixedLMParams.from_components(fe_params=fixed, cov_re=np.diag(between / residual))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # convergence is checked below
+        with warnings.catch_warnings(action="ignore"):  # convergence is checked below
             fit = model.fit(reml=True, start_params=start, method=["lbfgs", "bfgs"])
             (first, slope), error = fit.fe_params, fit.bse_fe[1]
     except (np.linalg.LinAlgError, ValueError):
         return None
-    if not (fit.converged and np.isfinite([first, slope, error]).all() and error > 0):
-        return None
-    return Line(float(first * unit), float(slope * unit), float(error * unit), int(person.max()), BOTH)
+    is_sound = fit.converged and np.isfinite([first, slope, error]).all() and error > 0
+    numbers = float(first * unit), float(slope * unit), float(error * unit), int(person.max())
+    return Line(*numbers, BOTH) if is_sound else None

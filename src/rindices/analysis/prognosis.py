@@ -76,17 +76,8 @@ class FollowUp(NamedTuple):
     @property
     def complete(self) -> np.ndarray:
         """Who has all values that are used."""
-        parts = [np.asarray(part, float) for part in self[:5] if part is not None]
-        finite = np.logical_and.reduce([np.isfinite(part) for part in parts])
+        finite = np.logical_and.reduce([np.isfinite(np.asarray(part, float)) for part in self[:5] if part is not None])
         return finite if self.site is None else finite & pd.notna(self.site)
-
-
-class Hazard(NamedTuple):
-    """A log hazard ratio, its standard error, and p of the test that it is constant over time."""
-
-    slope: float
-    error: float
-    p_proportional: float
 
 
 def prognosis(
@@ -123,57 +114,66 @@ def prognosis(
         people = complete & np.isfinite(score)
         own, fixed = follow_up.of(people), basis(columns[people]) if people.any() else columns[people]
         n_events = int(own.event.sum())
-        notes, hazard = [_note(n_events, fixed.shape[1] + 1, np.ptp(score[people]) if people.any() else 0.0)], None
+        notes = [_note(n_events, fixed.shape[1] + 1, np.ptp(score[people]) if people.any() else 0.0)]
+        estimates: dict[str, float] = {}
         if n_events and people.sum() > fixed.shape[1] + 1 and np.ptp(score[people]) > 0:
-            hazard = _hazard(own, np.column_stack([score[people], fixed]))
-            notes += ["the hazard ratio cannot be estimated"] if hazard is None else []
+            estimates = _hazard_ratio(own, np.column_stack([score[people], fixed]))
+            notes += [] if estimates else ["the hazard ratio cannot be estimated"]
         n_left_out = int((followed & ~people).sum())
         notes += [f"{counted(n_left_out, 'person', 'people')} left out for missing values"] if n_left_out else []
-        row: dict[str, object] = {"pattern": pattern, "n": int(people.sum()), "n_events": n_events}
-        row |= {"kind": "Cox" if own.seen is None else "discrete time", "note": "; ".join(filter(None, notes))}
-        rows.append(row if hazard is None else row | _estimates(hazard) | _gain(own, score[people], fixed, n_resamples))
+        row: dict[str, object] = {
+            "pattern": pattern,
+            "n": int(people.sum()),
+            "n_events": n_events,
+            "kind": "Cox" if own.seen is None else "discrete time",
+            "note": "; ".join(filter(None, notes)),
+        }
+        rows.append(row | estimates | (_gain(own, score[people], fixed, n_resamples) if estimates else {}))
     table = pd.DataFrame(rows, columns=_COLUMNS)
     return table.assign(q=false_discovery(table["p"].to_numpy(float)))
 
 
 def _note(n_events: int, n_variables: int, spread: float) -> str:
-    if n_events == 0 or spread == 0:
-        return "no events" if n_events == 0 else "the severity is the same in everyone"
-    if n_events < FEWEST_EVENTS * n_variables:
-        return f"{n_events} events for {n_variables} variables: fewer than ten per variable"
-    return ""
+    cases = (
+        (n_events == 0, "no events"),
+        (spread == 0, "the severity is the same in everyone"),
+        (
+            n_events < FEWEST_EVENTS * n_variables,
+            f"{n_events} events for {n_variables} variables: fewer than ten per variable",
+        ),
+    )
+    return next((note for holds, note in cases if holds), "")
 
 
-def _estimates(hazard: Hazard) -> dict[str, float]:
-    half = ndtri(0.975) * hazard.error
-    low, ratio, high = (float(np.exp(STEP * (hazard.slope + side))) for side in (-half, 0, half))
-    p = float(2 * ndtr(-abs(hazard.slope) / hazard.error))
-    return {"hazard_ratio": ratio, "low": low, "high": high, "p": p, "p_proportional": hazard.p_proportional}
-
-
-def _hazard(follow_up: FollowUp, columns: np.ndarray) -> Hazard | None:
-    """Return the hazard ratio of the first column; None if it cannot be estimated."""
+def _hazard_ratio(follow_up: FollowUp, columns: np.ndarray) -> dict[str, float]:
+    """Return the hazard ratio of the first column, with its limits and p; nothing if it cannot be estimated."""
     from statsmodels.tools.sm_exceptions import PerfectSeparationError
 
     scale = columns.std(axis=0)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         try:
-            fit = (_cox if follow_up.seen is None else _discrete)(follow_up, (columns - columns.mean(axis=0)) / scale)
+            fit = _cox if follow_up.seen is None else _discrete
+            slope, error, p_proportional = fit(follow_up, (columns - columns.mean(axis=0)) / scale)
         except (np.linalg.LinAlgError, ValueError, PerfectSeparationError):
-            return None
-    is_estimated = np.isfinite([fit.slope, fit.error]).all() and 0 < fit.error < _LARGEST
-    return Hazard(fit.slope / scale[0], fit.error / scale[0], fit.p_proportional) if is_estimated else None
+            return {}
+    if not (np.isfinite([slope, error]).all() and 0 < error < _LARGEST):
+        return {}
+    slope, error = slope / scale[0], error / scale[0]
+    half = ndtri(0.975) * error
+    low, ratio, high = (float(np.exp(STEP * (slope + side))) for side in (-half, 0, half))
+    p = float(2 * ndtr(-abs(slope) / error))
+    return {"hazard_ratio": ratio, "low": low, "high": high, "p": p, "p_proportional": p_proportional}
 
 
-def _cox(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
+def _cox(follow_up: FollowUp, columns: np.ndarray) -> tuple[float, float, float]:
+    """Return the first log hazard ratio, its standard error, and p of the test that it is constant over time."""
     from statsmodels.duration.hazard_regression import PHReg
 
     strata = None if follow_up.site is None else pd.factorize(follow_up.site)[0]
     model = PHReg(follow_up.time, columns, follow_up.event, entry=follow_up.entry, strata=strata, ties="efron")
-    start = _quick_cox(follow_up.time, follow_up.event, columns)  # which saves most of its steps
-    fit = model.fit(start_params=start)
-    return Hazard(float(fit.params[0]), float(fit.bse[0]), _proportional(fit, follow_up))
+    # Starting near the solution saves most of its steps.
+    fit = model.fit(start_params=_quick_cox(follow_up.time, follow_up.event, columns))
+    return float(fit.params[0]), float(fit.bse[0]), _proportional(fit, follow_up)
 
 
 def _proportional(model: object, follow_up: FollowUp) -> float:
@@ -191,7 +191,7 @@ def _proportional(model: object, follow_up: FollowUp) -> float:
     return float(chdtrc(1, slope**2 / spread)) if spread > 0 else np.nan
 
 
-def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
+def _discrete(follow_up: FollowUp, columns: np.ndarray) -> tuple[float, float, float]:
     """Fit the intervals of time in which a person is known to have been free of the event, or to have had it."""
     import statsmodels.api as sm
 
@@ -215,14 +215,13 @@ def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
     for level in ("site", "bin"):  # if all or none have the event, their hazard fits them whatever the severity
         rows = rows[rows.groupby(level)["event"].transform("nunique") == 2]
     base = basis(pd.get_dummies(rows[["bin", "site"]].astype("category")).to_numpy(float))
-    link = sm.families.links.CLogLog()
     model = sm.GLM(
         rows["event"].to_numpy(float),
         np.column_stack([columns[rows["person"]], base, np.ones(len(rows))]),
-        family=sm.families.Binomial(link=link),
+        family=sm.families.Binomial(link=sm.families.links.CLogLog()),
         offset=np.log(rows["length"].to_numpy()),
     ).fit()
-    return Hazard(float(model.params[0]), float(model.bse[0]), np.nan)
+    return float(model.params[0]), float(model.bse[0]), np.nan
 
 
 def _known_order(time: np.ndarray, event: np.ndarray) -> np.ndarray:
@@ -290,8 +289,12 @@ def _gain(follow_up: FollowUp, score: np.ndarray, fixed: np.ndarray, n_resamples
         )
         optimism.append((own_both - own_base) - (both_new - base_new))
     gain = with_score - base
-    corrected = gain - np.nanmean(optimism) if n_resamples else np.nan
-    return {"concordance": with_score, "base": base, "gain": gain, "gain_corrected": float(corrected)}
+    return {
+        "concordance": with_score,
+        "base": base,
+        "gain": gain,
+        "gain_corrected": float(gain - np.nanmean(optimism)) if n_resamples else np.nan,
+    }
 
 
 def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:
@@ -314,8 +317,7 @@ def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:
     )
     before = np.concatenate([[1.0], np.cumprod(1 - (own + any_other) / n)])[:-1]
     incidence = np.cumsum(before * own / n)
-    place = np.searchsorted(moments, times, side="right")
-    reached = np.concatenate([[0.0], incidence])[place]
+    reached = np.concatenate([[0.0], incidence])[np.searchsorted(moments, times, side="right")]
     variance = np.array([_variance(t, moments, n, own, any_other, before, incidence) for t in times])
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log1p(-reached)
@@ -350,9 +352,9 @@ def _variance(
     n, own, other, before = n[past], own[past], other[past], before[past]
     every, left = own + other, incidence[past][-1] - incidence[past]
     some = np.where(n > every, every / np.maximum(n * (n - every), 1), 0.0)
-    first = (left**2 * some).sum()
-    second = (before**2 * own * (n - own) / n**3).sum()
-    return float(first + second - 2 * (left * before * own / n**2).sum())
+    return float(
+        (left**2 * some).sum() + (before**2 * own * (n - own) / n**3).sum() - 2 * (left * before * own / n**2).sum()
+    )
 
 
 def survival_curves(scores: pd.DataFrame, follow_up: FollowUp) -> pd.DataFrame:
@@ -381,5 +383,6 @@ def survival_curves(scores: pd.DataFrame, follow_up: FollowUp) -> pd.DataFrame:
             if len(own.time):
                 parts.append(curve(own, times).assign(**about, shown=np.isin(times, grid)))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    names = ["pattern", "third", "n", "time", "at_risk", "events", "incidence", "low", "high", "shown"]
-    return table.reindex(columns=names)
+    return table.reindex(
+        columns=["pattern", "third", "n", "time", "at_risk", "events", "incidence", "low", "high", "shown"]
+    )

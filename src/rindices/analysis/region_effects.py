@@ -1,13 +1,14 @@
 """Regions at increasing severity: averages by severity, subgroups compared with controls, and single people."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.special import stdtr, stdtrit
 
-from rindices.analysis.statistics import design, false_discovery, in_group, mean_interval, same_people, t_limit, t_tail
+from rindices.analysis.statistics import design, false_discovery, in_group, mean_interval, same_people
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
@@ -74,8 +75,11 @@ def dose_response(
             limits = zip(*mean_interval(own[inside])[:3], strict=True)
             rows += [(pattern, rank, regions[rank], *same, *ends) for rank, ends in enumerate(limits)]
     columns = ["pattern", "rank", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"]
-    table = pd.DataFrame(rows, columns=columns).sort_values(["pattern", "rank", "low"], ignore_index=True)
-    return table.drop(columns="rank")
+    return (
+        pd.DataFrame(rows, columns=columns)
+        .sort_values(["pattern", "rank", "low"], ignore_index=True)
+        .drop(columns="rank")
+    )
 
 
 def group_effects(
@@ -134,13 +138,6 @@ def whole_brain(z_scores: pd.DataFrame, controls: np.ndarray) -> np.ndarray:
     return -np.sign(direction.sum() or 1.0) * (values @ direction)
 
 
-class _Subgroup(NamedTuple):
-    pattern: int
-    level: str
-    rule: str
-    members: np.ndarray
-
-
 def subgroup_sizes(
     r_indices: pd.DataFrame, group: ArrayLike, *, low: float = LOW, high: float = HIGH, smallest: int = FEWEST_PEOPLE
 ) -> pd.DataFrame:
@@ -170,11 +167,10 @@ def subgroup_sizes(
     [['all < 0.4', 1], ['0.4 ≤ r1 ≤ 0.7, others < 0.4', 0], ['r1 > 0.7, others < 0.4', 1]]
     """
     n_controls, rows = int(in_group(group, "control").sum()), []
-    for subgroup in subgroups_of(r_indices, group, low, high):
-        n_people = int(subgroup.members.sum())
+    for pattern, level, rule, members in subgroups_of(r_indices, group, low, high):
+        n_people = int(members.sum())
         few = "patients" if n_people < smallest else "controls" if n_controls < smallest else ""
-        note = f"fewer than {smallest} {few}" if few else ""
-        rows.append((subgroup.pattern, subgroup.level, subgroup.rule, n_people, not note, note))
+        rows.append((pattern, level, rule, n_people, not few, f"fewer than {smallest} {few}" if few else ""))
     return pd.DataFrame(rows, columns=["pattern", "level", "rule", "n", "used", "note"])
 
 
@@ -206,17 +202,14 @@ def subgroup_effects(
     """
     same_people(len(r_indices), z_scores=z_scores)
     regions, controls = z_scores.to_numpy(float), in_group(group, "control")
-    subgroups = [
-        subgroup for subgroup in subgroups_of(r_indices, group, low, high) if subgroup.members.sum() >= smallest
-    ]
-    order = ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
-    if not subgroups or controls.sum() < smallest:
-        return pd.DataFrame(columns=order)
-    tables = []
-    for pattern, level, _, members in subgroups:
+    order, tables = ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"], []
+    for pattern, level, _, members in subgroups_of(r_indices, group, low, high):
         about: Any = {"pattern": pattern, "level": level, "region": z_scores.columns, "n": int(members.sum())}
         used = members | controls
-        tables.append(_compared(regions[used], members[used], np.ones((used.sum(), 1))).assign(**about))
+        if min(members.sum(), controls.sum()) >= smallest:
+            tables.append(_compared(regions[used], members[used], np.ones((used.sum(), 1))).assign(**about))
+    if not tables:
+        return pd.DataFrame(columns=order)
     table = pd.concat(tables, ignore_index=True)
     # The low subgroup is the same for all patterns and counts once.
     once = ~table.duplicated(["level", "region"]) | (table["level"] != "low")
@@ -225,8 +218,10 @@ def subgroup_effects(
     return table[order]
 
 
-def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float) -> Iterator[_Subgroup]:
-    """Yield the subgroup of patients of each pattern and level."""
+def subgroups_of(
+    r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float
+) -> Iterator[tuple[int, str, str, np.ndarray]]:
+    """Yield the pattern, the level, the rule in words, and the members of each subgroup of patients."""
     if not 0 < low < high:
         raise InputError(
             f"The subgroup limits should be positive and increasing, but got {shown(float(low))} and "
@@ -239,9 +234,9 @@ def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: fl
     for number, (name, own) in enumerate(zip(r_indices, scores.T, strict=True), start=1):
         others_low = patients & (np.delete(scores, number - 1, axis=1) < low).all(axis=1)
         little, between = f"{'all' if several else name} < {first}", (own >= low) & (own <= high)
-        yield _Subgroup(number, "low", little, others_low & (own < low))
-        yield _Subgroup(number, "middle", f"{first} ≤ {name} ≤ {second}{others}", others_low & between)
-        yield _Subgroup(number, "high", f"{name} > {second}{others}", others_low & (own > high))
+        yield number, "low", little, others_low & (own < low)
+        yield number, "middle", f"{first} ≤ {name} ≤ {second}{others}", others_low & between
+        yield number, "high", f"{name} > {second}{others}", others_low & (own > high)
 
 
 def _compared(regions: np.ndarray, patients: np.ndarray, others: np.ndarray) -> pd.DataFrame:
@@ -260,8 +255,8 @@ def _compared(regions: np.ndarray, patients: np.ndarray, others: np.ndarray) -> 
         t, effect = (coefficients[0] / np.sqrt(of) for of in (own, pooled))
         of_t = own**2 / (errors**2 / freedom[:, None]).sum(axis=0)
         of_sd = freedom @ variances**2 / (2 * (freedom.sum() * pooled) ** 2)  # variance of the pooled sd's logarithm
-        half = t_limit(0.025, of_t) * np.sqrt(own / pooled + effect**2 * of_sd)
-    p = 2 * t_tail(np.abs(t), of_t)
+        half = -stdtrit(of_t, 0.025) * np.sqrt(own / pooled + effect**2 * of_sd)
+    p = 2 * stdtr(of_t, -np.abs(t))
     return pd.DataFrame({"effect": effect, "low": effect - half, "high": effect + half, "t": t, "p": p})
 
 

@@ -55,16 +55,6 @@ def false_discovery(p: np.ndarray) -> np.ndarray:
     return q
 
 
-def t_tail(value: np.ndarray, freedom: float | np.ndarray) -> np.ndarray:
-    """Return the probability that Student's t exceeds a value."""
-    return stdtr(freedom, -value)
-
-
-def t_limit(tail: float, freedom: float | np.ndarray) -> np.ndarray:
-    """Return the value that Student's t exceeds with probability `tail`."""
-    return -stdtrit(freedom, tail)
-
-
 def mean_interval(values: np.ndarray) -> Estimate:
     """Return the mean of each column of `values` ``(people, columns)`` with the interval and p of the t test against 0.
 
@@ -91,10 +81,9 @@ def _squared_error(values: np.ndarray) -> np.ndarray:
 
 def with_error(value: np.ndarray, error: np.ndarray, freedom: float | np.ndarray) -> Estimate:
     """Return an estimate with the interval and p of a t test against 0, from its standard error."""
-    half = t_limit(_TAIL, freedom) * error
+    half = -stdtrit(freedom, _TAIL) * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * t_tail(np.abs(value) / error, freedom)
-    return Estimate(value, value - half, value + half, p)
+        return Estimate(value, value - half, value + half, 2 * stdtr(freedom, -np.abs(value) / error))
 
 
 def basis(columns: np.ndarray) -> np.ndarray:
@@ -133,15 +122,15 @@ def correlation(r_indices: np.ndarray, variable: np.ndarray, n_given: int = 0) -
     with np.errstate(divide="ignore", invalid="ignore"):
         x, y = _standardised(r_indices.T), _standardised(variable)
         r = np.clip(x @ y / n_people, -1, 1)
-        p = 2 * t_tail(np.abs(r) * np.sqrt(freedom / (1 - r**2)), freedom)
+        p = 2 * stdtr(freedom, -np.abs(r) * np.sqrt(freedom / (1 - r**2)))
         moved = _fisher(_correlations_without_each(x, y, r))
         squares = np.square(moved - moved.mean(axis=1, keepdims=True))
         variance = squares.mean(axis=1)
         kurtosis = np.square(squares).mean(axis=1) / variance**2
         error = np.sqrt((n_people - 1) * variance * n_people / (n_people - n_given))
         worth = np.minimum(2 * freedom / (kurtosis - 1), freedom)
-        half = t_limit(_TAIL, worth) * error
-        least = t_limit(_TAIL, freedom) / np.sqrt(freedom - 1)  # as Fisher's
+        half = -stdtrit(worth, _TAIL) * error
+        least = -stdtrit(freedom, _TAIL) / np.sqrt(freedom - 1)  # as Fisher's
         half = np.where((worth < _FEW) & (half < least), least, half)
     perfect = np.abs(r) >= _NEARLY_ONE
     low, high = np.tanh(_fisher(r) - half), np.tanh(_fisher(r) + half)
@@ -179,9 +168,20 @@ def explained_variance(r_indices: np.ndarray, categories: np.ndarray, n_given: i
     return Estimate(eta, low, np.where(perfect, eta, np.maximum(upper, eta)), p)
 
 
-def share_limits(ratio: np.ndarray, between: int, within: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return 95 % limits of η² for normal scores, from F ratios with `between` and `within` degrees of freedom."""
-    return _share(ratio, between, within, 1 - _TAIL), _share(ratio, between, within, _TAIL)
+def share_limits(ratio: np.ndarray, between: int, within: int) -> np.ndarray:
+    """Return 95 % limits of η² for normal scores, from F ratios with `between` and `within` degrees of freedom.
+
+    These are the η² at which a ratio as small as the observed one has a probability of 97.5 and 2.5 %; 0 if there is
+    none.
+    """
+    size, tails, is_finite = between + within + 1, np.array([[1 - _TAIL], [_TAIL]]), np.isfinite(ratio)
+    low = np.where(is_finite, np.zeros_like(tails), np.nan)
+    high = np.where(is_finite, 4 * (between * ratio + size), np.nan)
+    for _ in range(60):
+        middle = (low + high) / 2
+        too_small = ncfdtr(between, within, middle, ratio) > tails
+        low, high = np.where(too_small, middle, low), np.where(too_small, high, middle)
+    return np.where(high < 1e-9, 0.0, low / (low + size))
 
 
 def _fisher(coefficient: np.ndarray) -> np.ndarray:
@@ -203,18 +203,6 @@ def _correlations_without_each(x: np.ndarray, y: np.ndarray, r: np.ndarray) -> n
     return (r[:, None] - weight * (x * y)) / np.sqrt((1 - weight * np.square(x)) * (1 - weight * np.square(y)))
 
 
-def _share(ratio: np.ndarray, between: int, within: int, tail: float) -> np.ndarray:
-    """Return the η² at which an F ratio as small as the observed one has probability `tail`; 0 if there is none."""
-    size = between + within + 1
-    low, high = np.zeros_like(ratio), np.where(np.isfinite(ratio), 4 * (between * ratio + size), np.nan)
-    low = np.where(np.isfinite(ratio), low, np.nan)
-    for _ in range(60):
-        middle = (low + high) / 2
-        too_small = ncfdtr(between, within, middle, ratio) > tail
-        low, high = np.where(too_small, middle, low), np.where(too_small, high, middle)
-    return np.where(high < 1e-9, 0.0, low / (low + size))
-
-
 GROUPS = ("control", "patient", "other")
 Kind = Literal["continuous", "dichotomous", "categorical"]
 
@@ -234,14 +222,12 @@ def coded(column: pd.Series, among: np.ndarray | None = None) -> Coded:
     Two distinct values are dichotomous, other numbers continuous, other text categorical. The larger of two numbers is
     coded as 1, as is the alphabetically later of two texts. True/false and pandas categories do not count as numbers.
     """
-    people = column.notna().to_numpy(copy=True)
-    values = column[people].infer_objects()
-    is_number = is_numeric_dtype(values) and not is_bool_dtype(values)
-    if is_number:
-        people[people] = np.isfinite(values.to_numpy(float))  # infinite numbers count as missing
-    people = people if among is None else people & among
-    if is_number:
-        numbers = column[people].to_numpy(float)
+    people = column.notna().to_numpy() & (True if among is None else among)
+    values = column[column.notna()].infer_objects()
+    if is_numeric_dtype(values) and not is_bool_dtype(values):
+        numbers = column.to_numpy(float, na_value=np.nan)
+        people &= np.isfinite(numbers)  # infinite numbers count as missing
+        numbers = numbers[people]
         distinct = np.unique(numbers)
         if len(distinct) != 2:
             return Coded("continuous", numbers, people, [])

@@ -218,11 +218,11 @@ def _planned_comparisons(
     study: _Study, low: float, high: float, regressions: bool
 ) -> Iterator[tuple[Comparison, Model | None]]:
     controls, patients = in_group(study.group, "control"), in_group(study.group, "patient")
-    for subgroups in subgroups_of(study.scores, study.group, low, high):
-        yield _planned(study, subgroups[:3], controls | subgroups.members, subgroups.members.astype(float))
-        if regressions and subgroups.level == "high":  # the last of its pattern
-            own = study.scores.iloc[:, subgroups.pattern - 1]
-            about = subgroups.pattern, REGRESSION, f"{own.name} in all patients"
+    for pattern, level, rule, members in subgroups_of(study.scores, study.group, low, high):
+        yield _planned(study, (pattern, level, rule), controls | members, members.astype(float))
+        if regressions and level == "high":  # the last of its pattern
+            own = study.scores.iloc[:, pattern - 1]
+            about = pattern, REGRESSION, f"{own.name} in all patients"
             yield _planned(study, about, patients, own.to_numpy(float))
 
 

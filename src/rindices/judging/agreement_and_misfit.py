@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import linear_sum_assignment
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtrit
 from scipy.stats import kendalltau, rankdata
-from scipy.stats import t as student_t
 
 from rindices.linear import METHODS, Method, side_by_side
 from rindices.presets import SCALED_SD
@@ -112,10 +111,11 @@ def pairwise(members: np.ndarray) -> np.ndarray:
     first, second = np.triu_indices(n_models, 1)
     if not len(first):
         return table
-    if 0 < n_people**2 <= _SIGNS_PAY * n_models * n_patterns:
-        concordances = _concordances(columns, first, second)
-    else:
-        concordances = np.array([_concordance_table(a, b) for a, b in combinations(columns, 2)])
+    concordances = (
+        _concordances(columns, first, second)
+        if 0 < n_people**2 <= _SIGNS_PAY * n_models * n_patterns
+        else np.array([_concordance_table(a, b) for a, b in combinations(columns, 2)])
+    )
     orders = np.array([linear_sum_assignment(square, maximize=True)[1] for square in concordances])
     matched = np.take_along_axis(concordances, orders[..., None], axis=2).mean(axis=(1, 2))
     same = _correlations(columns)[first[:, None], np.arange(n_patterns), second[:, None], orders].mean(axis=1)
@@ -202,10 +202,10 @@ def interval(pairs: np.ndarray) -> np.ndarray:
 
     If trainings sometimes fail but none of these few did, the limits are too narrow.
     """
-    half = student_t.ppf(0.975, len(pairs) - 1) * jackknife(pairs)
+    half = stdtrit(len(pairs) - 1, 0.975) * jackknife(pairs)
     mean = np.array(mean_agreement(pairs))
-    lowest = np.array([0.0, -1.0, -1.0])  # of a concordance, and of correlations
-    return np.column_stack([np.maximum(mean - half, lowest), np.minimum(mean + half, 1)])
+    # No concordance is below 0, and no correlation below −1.
+    return np.column_stack([np.maximum(mean - half, [0, -1, -1]), np.minimum(mean + half, 1)])
 
 
 def faults(members: np.ndarray) -> list[str]:
@@ -274,8 +274,7 @@ def matched_concordance(first: np.ndarray, second: np.ndarray) -> float:
     n_patterns = first.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):  # a constant is not informative: chance
         correlations = np.nan_to_num(np.corrcoef(np.hstack(ranks), rowvar=False)[:n_patterns, n_patterns:])
-    pearson = 2 * np.sin(np.pi / 6 * correlations)
-    table = 0.5 + np.arcsin(np.clip(pearson, -1, 1)) / np.pi
+    table = 0.5 + np.arcsin(np.clip(2 * np.sin(np.pi / 6 * correlations), -1, 1)) / np.pi
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].mean())
 

@@ -48,8 +48,11 @@ class CheckpointResult(NamedTuple):
 
     def row(self) -> dict[str, float]:
         """Return the step, the number of models, and their agreement with its limits."""
-        sides = {"low": self.low, "high": self.high}
-        limits = {f"{name}_{side}": getattr(of, name) for name in Agreement._fields for side, of in sides.items()}
+        limits = {
+            f"{name}_{side}": getattr(of, name)
+            for name in Agreement._fields
+            for side, of in (("low", self.low), ("high", self.high))
+        }
         return {"step": self.step, "n_models": self.n_models} | self.agreement._asdict() | limits
 
 
@@ -76,8 +79,9 @@ class Judged:
 
     def fits(self, others: Iterable[Self], errors: float = CLEARLY) -> bool:
         """Return whether synthesised patients are not clearly further from the real ones than those of any other."""
-        rivals = [one.misfit for one in others if one.misfit is not None]
-        return self.misfit is not None and not any(self.misfit.is_clearly_above(one, errors) for one in rivals)
+        return self.misfit is not None and not any(
+            self.misfit.is_clearly_above(one.misfit, errors) for one in others if one.misfit is not None
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +182,8 @@ def sweep(
 
 def usual_weights(points: Iterable[Point], usual: float) -> list[Point]:
     """Return, for each number of patterns, the setting whose weight λ is nearest to the usual one."""
-    nearest = sorted(points, key=lambda point: abs(point.orthogonality - usual))
-    of_each = {point.n_patterns: point for point in reversed(nearest)}
-    return sorted(of_each.values())
+    nearest_last = sorted(points, key=lambda point: abs(point.orthogonality - usual))[::-1]
+    return sorted({point.n_patterns: point for point in nearest_last}.values())
 
 
 def choose(judged: Sequence[Judged]) -> Judged:
@@ -196,14 +199,17 @@ def choose(judged: Sequence[Judged]) -> Judged:
     best = best_of_each_number(judged)
     if all(one.misfit is None for one in best):
         return max([one for one in best if one.point.n_patterns > 1] or best, key=lambda one: one.best_checkpoint.rank)
-    good = [one for one in best if one.fits(best) and one.value > UNLIKELY]
-    if not good:
-        return max(best, key=lambda one: one.best_checkpoint.rank)
-    return _largest_agreeing(good, _AS_WELL)
+    return _largest_agreeing(best, _AS_WELL)
 
 
-def _largest_agreeing(good: Sequence[Judged], margin: float) -> Judged:
-    """Begin with the fewest patterns and continue while the next number agrees as well, within `margin`."""
+def _largest_agreeing(best: Sequence[Judged], margin: float) -> Judged:
+    """Begin with the fewest patterns that fit and agree, and continue while the next agree as well, within `margin`.
+
+    If no number both fits and agrees, return the one that agrees best.
+    """
+    good = [one for one in best if one.fits(best) and one.value > UNLIKELY] or [
+        max(best, key=lambda one: one.best_checkpoint.rank)
+    ]
     first, *more = sorted(good, key=lambda one: one.point.n_patterns)
     for one in more:
         if one.point.n_patterns > first.point.n_patterns + 1 or one.value < first.value - margin:
@@ -219,21 +225,20 @@ def rivals(judged: Sequence[Judged]) -> list[Point]:
     cohorts, with λ from 0.1 to 0.8, the concordance of the consensus with the truth differed by at most 0.002).
     """
     best, chosen = best_of_each_number(judged), choose(judged)
-    good = [one for one in best if one.fits(best) and one.value > UNLIKELY]
-    most = max(
-        [chosen, *([_largest_agreeing(good, _PERHAPS_AS_WELL)] if good else [])], key=lambda one: one.point.n_patterns
-    )
-    numbers = {one.point.n_patterns for one in best if one.fits(best, HARDLY) and one.value > UNLIKELY}
-    numbers = {of for of in numbers if of <= most.point.n_patterns} | {chosen.point.n_patterns}
-    return [one.point for one in best if one.point.n_patterns in numbers]
+    most = max(one.point.n_patterns for one in (chosen, _largest_agreeing(best, _PERHAPS_AS_WELL)))
+    return [
+        one.point
+        for one in best
+        if one.point.n_patterns == chosen.point.n_patterns
+        or (one.point.n_patterns <= most and one.fits(best, HARDLY) and one.value > UNLIKELY)
+    ]
 
 
 def best_of_each_number(judged: Sequence[Judged]) -> list[Judged]:
     """Return, for each number of patterns, the setting whose weight λ agrees best."""
-    numbers = dict.fromkeys(one.point.n_patterns for one in judged)
     return [
-        max((one for one in judged if one.point.n_patterns == of), key=lambda one: one.best_checkpoint.rank)
-        for of in numbers
+        max((one for one in judged if one.point.n_patterns == number), key=lambda one: one.best_checkpoint.rank)
+        for number in dict.fromkeys(one.point.n_patterns for one in judged)
     ]
 
 
@@ -278,8 +283,7 @@ def _failed(faults: list[str], overlaps: np.ndarray) -> tuple[int, ...]:
 
 def _misfit(study: Study, n_patterns: int, step: int, sound: list[tuple[Trajectory, int, int]]) -> Misfit:
     """Compare the patients that sound models synthesise with the real ones."""
-    weights = [of.weights_of(k, n_patterns, step) for of, _, k in sound]
-    models = jax.tree.map(lambda *leaves: np.stack(leaves), *weights)
+    models = jax.tree.map(lambda *leaves: np.stack(leaves), *(of.weights_of(k, n_patterns, step) for of, _, k in sound))
     correlations = np.stack([of.correlations[at, k, :n_patterns, :n_patterns] for of, at, k in sound]).astype(float)
     return misfit(models, correlations, study.people(), study.settings.preset.training.composition, study.settings.seed)
 
@@ -301,12 +305,11 @@ def usable_models(faults: list[str]) -> np.ndarray:
 
 def basis_of(swept: Swept, asked: str | int | Sequence[int], spectrum: Spectrum | None) -> Basis:
     """Return the basis for the number of patterns; ``unsupported`` if nothing in the data supports it."""
-    numbers = {one.point.n_patterns for one in swept.judged}
     if not isinstance(asked, str) and np.size(asked) == 1:
         return "given"
     if spectrum is not None and not spectrum.differs:
         return "unsupported"
-    if len(numbers) == 1:
+    if len({one.point.n_patterns for one in swept.judged}) == 1:
         return "counted" if spectrum is not None and spectrum.found_again else "unsupported"
     if not swept.chosen.value > UNLIKELY:
         return "unsupported"

@@ -87,9 +87,11 @@ class Study:
         """Return the method by which linear models with `n_patterns` find them best in these people."""
         self.refuse_more_than_regions(n_patterns)
         if n_patterns not in self._methods:
-            several = n_patterns > 1  # otherwise there is nothing to rotate
-            seed = self.settings.seed
-            self._methods[n_patterns] = suited(*self.standardised(), n_patterns, seed)[0] if several else "sparse"
+            self._methods[n_patterns] = (
+                suited(*self.standardised(), n_patterns, self.settings.seed)[0]
+                if n_patterns > 1  # otherwise there is nothing to rotate
+                else "sparse"
+            )
         return self._methods[n_patterns]
 
     def refuse_more_than_regions(self, n_patterns: int) -> None:
@@ -113,9 +115,11 @@ class Study:
     @cached_property
     def leverage(self) -> np.ndarray:
         """Each person's leverage in the effects estimated in controls."""
-        if self.design is None:
-            return np.full(len(self.patient), 1 / (~self.patient).sum())
-        return leverage_of(self.design, self.patient)
+        return (
+            np.full(len(self.patient), 1 / (~self.patient).sum())
+            if self.design is None
+            else leverage_of(self.design, self.patient)
+        )
 
     @cached_property
     def trained_on(self) -> np.ndarray:
@@ -191,15 +195,13 @@ def training_set(learner: Learner, preset: Preset, X: Any, y: Any, covariates: A
     preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], correction)
     check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
     devices.prepare()
-    settings = Settings(preset, seed)
     design = None if table is None else design_of(table, patient, correction)
-    site = None if correction is None else correction.site
     sites, measured = None, None
-    if site is not None and table is not None:
-        sites, measured = pd.factorize(table[site])[0], preprocessing.sized(X, table)
+    if preprocessing.harmonizer is not None and table is not None:
+        sites, measured = pd.factorize(table[preprocessing.harmonizer.name])[0], preprocessing.sized(X, table)
     for draw in drawn:  # in place: ten draws of a large table take much memory
         draw[:] = preprocessing.transform(draw, table)
-    study = Study(drawn[0], patient, settings, design, sites, drawn[1:], measured)
+    study = Study(drawn[0], patient, Settings(preset, seed), design, sites, drawn[1:], measured)
     uncertainty = 1.0 if design is None else uncertainty_of_patients(design, patient)
     if uncertainty > TOO_UNCERTAIN:
         warnings.warn(uncertainty_in_words(uncertainty), UserWarning, stacklevel=3)
@@ -265,9 +267,11 @@ def _check_order(index: pd.Index | None, other: Any, name: str) -> None:
 
 def seed_from(random_state: Any) -> int:
     """Return a seed that reproduces the fit; a fresh one for None."""
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    return int(
+        random_state
+        if isinstance(random_state, int | np.integer)
+        else check_random_state(random_state).randint(2**31 - 1)
+    )
 
 
 def check_roles(regions: Sequence[str], others: Sequence[str]) -> None:

@@ -90,8 +90,10 @@ class Verdict:
         """Return the verdict if the groups also differ in these variables."""
         if self.state not in ("reproducible", "weak") or not names:
             return self
-        also = listed(list(names), joiner=" and ")
-        more = f" However, patients and controls also differ in {also}, which the reproducible patterns may reflect."
+        more = (
+            f" However, patients and controls also differ in {listed(list(names), joiner=' and ')}, "
+            "which the reproducible patterns may reflect."
+        )
         return replace(self, state="confounded", message=Message(self.message, more))
 
 
@@ -166,8 +168,9 @@ def halves_test(study: Study, n_patterns: int) -> tuple[float, float, float]:
     method, seed = study.method(n_patterns), study.settings.seed
 
     def agreement(cohort: int) -> float:
-        people = study.standardised(cohort)
-        return halves_agreement(*people, n_patterns, method, disjoint_controls=True, n_splits=_SPLITS, seed=seed)
+        return halves_agreement(
+            *study.standardised(cohort), n_patterns, method, disjoint_controls=True, n_splits=_SPLITS, seed=seed
+        )
 
     values = side_by_side(agreement, range(FEWEST_SHUFFLED + 1))
     own, largest = next(values), 0.0
@@ -193,10 +196,10 @@ def likely_missed(auc: float, ratio: float) -> str:
 
 
 def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
-    pairs = 100 * (evidence.halves or 0)
     words = [
-        f"Models of two separate halves of the sample rank {pairs:.0f} of 100 pairs of patients in the "
-        f"same order; chance is 50, and with permuted groups it is at most {100 * (evidence.halves_chance or 0):.0f}.",
+        f"Models of two separate halves of the sample rank {100 * (evidence.halves or 0):.0f} of 100 pairs of "
+        "patients in the same order; chance is 50, and with permuted groups it is at most "
+        f"{100 * (evidence.halves_chance or 0):.0f}.",
     ]
     if evidence.repetitions is not None:
         words.append(f"Any two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")
@@ -251,8 +254,7 @@ def separated(
         return _cross_validated(regions[people], patient[people], own, correction, fold[people])
 
     try:
-        some = [group >= 0, *(group != one for one in range(_GROUPS))]
-        whole, *others = side_by_side(auc, some)
+        whole, *others = side_by_side(auc, [group >= 0, *(group != one for one in range(_GROUPS))])
     except ValueError:  # too few controls of a site, or a category that nobody else has
         return None
     without = np.array(others)

@@ -18,7 +18,7 @@ from rindices.preprocessing import SCALED_SD
 from rindices.problems import OutsideTraining
 from rindices.record import Results, Summary
 from rindices.scoring.consensus_and_person import Scaled, person_columns, person_flags
-from rindices.scoring.intervals import Noise, change_limits, fit_curves, has_intervals, paired_readings
+from rindices.scoring.intervals import Noise, change_limits, fit_curves, paired_readings
 from rindices.scoring.severity_and_reference import CENTILES, DOSES, KNOTS
 from rindices.settings import OutputSettings
 
@@ -257,7 +257,7 @@ def _with_true_change(
         **{f"{name}_{end}": np.nan for name in names for end in ("change_low", "change_high", "reliable")}
     )
     sd = np.zeros(len(names)) if scans is not None else given[0]
-    if not has_intervals(model.scale_, len(model.members_)) or np.isnan(sd).any():
+    if model.scale_.quantiles is None or np.isnan(sd).any():
         return change
     healthy = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
     z_scores = results.z_scores.to_numpy()[healthy if healthy.sum() >= _FEW_CONTROLS else slice(None)]

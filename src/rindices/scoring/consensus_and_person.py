@@ -100,14 +100,13 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     }
     orders = {int(usable[place]): order for place, order in zip(agreed.kept, agreed.orders, strict=True)}
     kept = sorted(orders, key=lambda member: member != usable[agreed.medoid])
-    aligned, correlations = [], []
-    for member in kept:
-        (trajectory, rows, k), order = trajectories[member], orders[member]
-        aligned.append(
-            inference.reorder_patterns(trajectory.weights_of(k, n_patterns, judged.best_checkpoint.step), order)
-        )
-        correlations.append(trajectory.correlations[rows[judged.best], k][np.ix_(order, order)])
+    used = [(*trajectories[member], orders[member]) for member in kept]
+    aligned = [
+        inference.reorder_patterns(of.weights_of(k, n_patterns, judged.best_checkpoint.step), order)
+        for of, _, k, order in used
+    ]
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)
+    correlations = [of.correlations[rows[judged.best], k][np.ix_(order, order)] for of, rows, k, order in used]
     return Selected(models, kept, dict(sorted(left_out.items())), np.mean(correlations, axis=0))
 
 
@@ -240,8 +239,7 @@ class Scaled(NamedTuple):
 
     def of(self, rows: np.ndarray) -> Self:
         """Return some of the people."""
-        covariates = None if self.covariates is None else self.covariates[rows]
-        return type(self)(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
+        return type(self)(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
 
 
 class Scores(NamedTuple):
@@ -328,8 +326,9 @@ def person_columns(
     """
     parts = {"r{}": scores.r_indices, "r{}_sd": scores.spread, "severity{}": scale.severities(scores.r_indices)}
     if scale.quantiles is not None:
-        limits = severity_intervals(scale, scores.r_indices, level, scores.more_sd)
-        parts["severity{}_low"], parts["severity{}_high"] = limits
+        parts["severity{}_low"], parts["severity{}_high"] = severity_intervals(
+            scale, scores.r_indices, level, scores.more_sd
+        )
     if scale.reference is not None:
         parts["centile{}"] = scale.centiles(scores.r_indices)
     parts |= {} if networks is None else {"r{}_networks": networks}
@@ -359,9 +358,8 @@ def training_of(model: FittedModel) -> dict[str, list[list[float]]]:
 
 def reference_of(model: FittedModel) -> list[list[float]] | None:
     """Return the 5th, 50th and 95th centile of the severities of held-out controls, or None if they are not known."""
-    if model.scale_.reference is None:
-        return None
-    return model.scale_.severities(model.scale_.reference[:, _REFERENCE].T).T.tolist()
+    scale = model.scale_
+    return None if scale.reference is None else scale.severities(scale.reference[:, _REFERENCE].T).T.tolist()
 
 
 def unknown_of(model: FittedModel) -> list[str]:

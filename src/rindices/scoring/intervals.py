@@ -15,8 +15,7 @@ import jax
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 from scipy.optimize import linear_sum_assignment
-from scipy.special import ndtr, ndtri
-from scipy.stats import t as student_t
+from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.covariance import LedoitWolf
 
 from rindices.core import inference
@@ -29,11 +28,10 @@ from rindices.scoring.severity_and_reference import (
     LEVELS,
     HeldOut,
     SeverityScale,
-    Variances,
     doses_at,
     increasing,
     mean_known,
-    split_variance,
+    shrinkage_of_means,
 )
 
 FEWEST = 3  # repetitions: one synthesises people, others score them
@@ -104,7 +102,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         Seed of the draws.
     """
     rng, n_models = np.random.default_rng([seed, len(healthy.brains)]), len(healthy.held_out)
-    curves = inference.doses(models, healthy.brains, SEVERITIES_OF_F)
+    wanted = _severities_of_doses(models, healthy.brains)
     by_pattern, known = [], np.flatnonzero(healthy.held_out.any(axis=0))
     known = known if len(known) else np.arange(len(healthy.brains))  # those seen by all repetitions are scored too well
     for pattern in range(len(correlation)):
@@ -112,10 +110,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         unseen_by = healthy.held_out[:, brain]
         # Preferably a repetition that has learned from the brain; others then score the person.
         maker = (rng.random(unseen_by.shape) - unseen_by).argmax(axis=0)
-        wanted = np.repeat(DOSES, _PEOPLE)
-        own = np.empty(len(wanted))
-        for one in range(n_models):
-            own[maker == one] = np.interp(wanted[maker == one], increasing(curves[one, pattern]), SEVERITIES_OF_F)
+        own = wanted[maker, pattern, np.repeat(np.arange(len(DOSES)), _PEOPLE)]
         z = draw_others(own, pattern, correlation, rng)
         made = make_people(models, healthy.brains[brain], z, maker, composition)
         scores = inference.r_indices(models, made)[:, :, pattern, None]
@@ -123,6 +118,12 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         unseen = others & unseen_by
         by_pattern.append(_scatter(scores, np.where(unseen.any(axis=0), unseen, others), others))
     return np.stack(by_pattern)
+
+
+def _severities_of_doses(models: Parameters, brains: np.ndarray) -> np.ndarray:
+    """Return the severity at which f changes each pattern by each of `DOSES` → ``(models, patterns, DOSES)``."""
+    curves = increasing(inference.doses(models, brains, SEVERITIES_OF_F))
+    return np.array([[np.interp(DOSES, curve, SEVERITIES_OF_F) for curve in of] for of in curves])
 
 
 def few(n_controls: int, n_patients: int) -> bool:
@@ -222,8 +223,7 @@ def _scatter(scores: np.ndarray, unseen: np.ndarray, others: np.ndarray) -> np.n
     means = mean_known(scores, unseen)
     expected = increasing(means.reshape(len(DOSES), -1).mean(axis=1))
     centred = scores - np.repeat(expected, _PEOPLE)[None, :, None]
-    variances: Variances = split_variance(centred, unseen, others)
-    shrinkage = variances.shrinkage(unseen.sum(axis=0), len(scores))
+    shrinkage = shrinkage_of_means(centred, unseen, len(scores), others)
     errors = ((means - np.repeat(expected, _PEOPLE)[:, None]) * shrinkage).reshape(len(DOSES), -1)
     around = np.quantile(errors, LEVELS, axis=1).T
     smooth = np.pad(around, [(1, 1), (0, 0)], mode="edge")
@@ -237,18 +237,10 @@ def fit_curves(models: Parameters, brains: np.ndarray) -> np.ndarray:
     return (means - means[:, :1]) / (means[:, -1:] - means[:, :1])
 
 
-class Scored(NamedTuple):
-    """The scale of a consensus, the R-indices of controls as if it had not seen them, and how these are obtained."""
-
-    scale: SeverityScale
-    r_indices: np.ndarray
-    held_out: HeldOut
-
-
 def fit_scale(
     models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
-) -> Scored:
-    """Return the scale of a consensus, and the scores of the controls.
+) -> tuple[SeverityScale, np.ndarray, HeldOut]:
+    """Return the scale of a consensus, the R-indices of controls as if unseen, and how these are obtained from scores.
 
     A person's severity is the one at which their R-index is the median: R-indices of people whom f changes fully are
     mostly below 1, and those of healthy people above 0. Such curves and intervals need several repetitions, and a
@@ -260,16 +252,15 @@ def fit_scale(
     honest = unseen.scores(scores, np.arange(scores.shape[1]))
     reference = np.quantile(honest, CENTILES, axis=0, method="weibull").T if healthy.held_out.any() else None
     if n_models < FEWEST:
-        return Scored(SeverityScale(fit_curves(models, healthy.brains), reference), honest, unseen)
+        return SeverityScale(fit_curves(models, healthy.brains), reference), honest, unseen
     copula = np.eye(honest.shape[1]) if correlation is None else correlation
     by_dose = quantiles(models, healthy, composition, copula, seed)
-    return Scored(SeverityScale(usual_severities(by_dose), reference, by_dose), honest, unseen)
+    return SeverityScale(usual_severities(by_dose), reference, by_dose), honest, unseen
 
 
 def usual_severities(quantiles: np.ndarray) -> np.ndarray:
     """Return the severity at which each of `KNOTS` is the median R-index ``(patterns, knots)``; at least 0."""
-    medians = quantiles[:, :, np.flatnonzero(LEVELS == 0.5)[0]]
-    return np.stack([np.interp(KNOTS, increasing(of), DOSES) for of in medians])
+    return np.stack([np.interp(KNOTS, increasing(of), DOSES) for of in quantiles[:, :, len(LEVELS) // 2]])
 
 
 _PEOPLE_WHO_CHANGE = 500  # synthesised for each pattern
@@ -321,8 +312,8 @@ def paired_readings(
         Seed of the draws.
     """
     rng = np.random.default_rng([seed, len(brains)])
-    curves = inference.doses(models, brains, SEVERITIES_OF_F)
-    n_models, n_patterns = curves.shape[:2]
+    wanted = _severities_of_doses(models, brains)
+    n_models, n_patterns = wanted.shape[:2]
     correlation = np.eye(n_patterns) if correlation is None else correlation
     readings = []
     for pattern in range(n_patterns):
@@ -332,9 +323,7 @@ def paired_readings(
         )
         others = draw_others(rng.random(_PEOPLE_WHO_CHANGE), pattern, correlation, rng)
         z = np.repeat(others, len(DOSES), axis=0)
-        z[:, pattern] = np.concatenate(
-            [np.interp(DOSES, increasing(curves[one, pattern]), SEVERITIES_OF_F) for one in maker]
-        )
+        z[:, pattern] = wanted[maker, pattern].ravel()
         by = np.repeat(maker, len(DOSES))
         made = make_people(models, np.repeat(brains[brain], len(DOSES), axis=0), z, by, composition)
         visits = []
@@ -368,7 +357,7 @@ def change_limits(
     first, second = readings
     changes = second[:, None, :] - first[:, :, None]  # (people, severity at first, severity at last)
     sd = np.hypot(changes.std(axis=0), _GAIN_SD * (DOSES - DOSES[:, None]))
-    middle, half = np.median(changes, axis=0), student_t.isf((1 - level) / 2, freedom) * sd
+    middle, half = np.median(changes, axis=0), -stdtrit(freedom, (1 - level) / 2) * sd
     about = np.clip(centre, 0, DOSES[-1])[:, None]
     begin = np.clip(about - _CHANGES / 2, np.maximum(-_CHANGES, 0), np.minimum(DOSES[-1] - _CHANGES, DOSES[-1]))
     pairs = np.stack([begin, np.clip(begin + _CHANGES, 0, DOSES[-1])], axis=-1)
@@ -381,8 +370,3 @@ def change_limits(
     share = np.where(likely.any(axis=1), reached / np.maximum(reached - missed, np.finfo(float).eps), np.nan)
     least, most = _CHANGES[edge] + share * (_CHANGES[beyond] - _CHANGES[edge])
     return least, most
-
-
-def has_intervals(scale: SeverityScale, n_models: int) -> bool:
-    """Return whether intervals of severities, and hence of changes, are available."""
-    return scale.quantiles is not None and n_models >= FEWEST

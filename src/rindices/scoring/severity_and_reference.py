@@ -101,21 +101,25 @@ def doses_at(r_indices: np.ndarray, edges: np.ndarray) -> np.ndarray:
 _MOST_LEVERAGE = 0.9  # of a control; beyond it, almost nobody else informs the effects of its covariates
 
 
-class Variances(NamedTuple):
-    """Variances of scores around their expectation: between people, and between repetitions within a person."""
+def shrinkage_of_means(
+    scores: np.ndarray, unseen: np.ndarray, n_repetitions: int, scored: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the sd of a mean score over all repetitions, relative to that over those by which a person is `unseen`.
 
-    person: np.ndarray
-    repetition: np.ndarray
-
-    def shrinkage(self, n_scores: np.ndarray, n_repetitions: int) -> np.ndarray:
-        """Return the sd of the mean over all repetitions, relative to that of the mean over some of them."""
-        some = self.person + self.repetition / np.maximum(n_scores, 1)[:, None]
-        every = self.person + self.repetition / n_repetitions
-        return np.sqrt(np.divide(every, some, out=np.ones_like(some), where=some > 0))  # 1 where all are alike
+    The other arguments are those of `split_variance`.
+    """
+    person, repetition = split_variance(scores, unseen, scored)
+    some = person + repetition / np.maximum(unseen.sum(axis=0), 1)[:, None]
+    every = person + repetition / n_repetitions
+    return np.sqrt(np.divide(every, some, out=np.ones_like(some), where=some > 0))  # 1 where all are alike
 
 
-def split_variance(scores: np.ndarray, unseen: np.ndarray, scored: np.ndarray | None = None) -> Variances:
+def split_variance(
+    scores: np.ndarray, unseen: np.ndarray, scored: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Split the variance of centred `scores` ``(repetitions, people, patterns)`` of people who are `unseen`.
+
+    Return the variance between people, and between repetitions within a person.
 
     If nobody has two such scores (as with five repetitions that each leave out a different fifth), the variance within
     a person is that of the `scored` repetitions that have learned from the person, which differ less. Without these,
@@ -127,10 +131,10 @@ def split_variance(scores: np.ndarray, unseen: np.ndarray, scored: np.ndarray | 
         between = (means[several] ** 2).mean(axis=0)
         repetition = _within(scores[:, several], unseen[:, several])
         between -= repetition * (1 / unseen.sum(axis=0)[several]).mean()
-        return Variances(np.maximum(between, 0), repetition)
+        return np.maximum(between, 0), repetition
     person = (scores[unseen] ** 2).mean(axis=0)
     repetition = np.zeros_like(person) if scored is None else np.minimum(_within(scores, scored & ~unseen), person)
-    return Variances(person - repetition, repetition)
+    return person - repetition, repetition
 
 
 def _within(scores: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -201,7 +205,7 @@ class HeldOut(NamedTuple):
             return cls(np.zeros_like(held_out), np.zeros((1, 1)), np.zeros((len(known), 1)), np.array([[0.0], [1.0]]))
         means = np.stack([of[out].mean(axis=0) for of, out in zip(scores[left], held_out[left], strict=True)])
         centred, by = scores[left] - means[:, None], held_out[left]
-        shrinkage = split_variance(centred, by).shrinkage(by.sum(axis=0), n_repetitions)
+        shrinkage = shrinkage_of_means(centred, by, n_repetitions)
         honest = mean_known(centred, by) * shrinkage
         always = seen if known.all() else seen[~known]  # the others' are partly from repetitions that left them out
         spread = always.std(axis=0)

@@ -100,17 +100,19 @@ class ReferencePopulation:
         """
         age = np.interp(rng.random(n), self.probabilities, self.age_quantiles).round(2)
         sex = (rng.random(n) < self.share_of_sex_1).astype(int)
-        volumes = np.maximum(self._expected(age, sex) + self._residuals(n, rng), self.smallest / 2)
-        table = pd.DataFrame(volumes, columns=list(self.regions))
-        return pd.concat([pd.DataFrame({"age": age, "sex": sex}), table], axis=1)
+        volumes = self._expected(age, sex) + self._residuals(n, rng)
+        return self._with_volumes(pd.DataFrame({"age": age, "sex": sex}), volumes)
 
     def aged(self, people: pd.DataFrame, years: float) -> pd.DataFrame:
         """Return people of the population `years` later, aged by its cross-sectional effects of age."""
         age, sex = (people[name].to_numpy(float) for name in ("age", "sex"))
-        names, later = list(self.regions), age + years
-        volumes = people[names].to_numpy() + self._expected(later, sex) - self._expected(age, sex)
-        volumes = pd.DataFrame(np.maximum(volumes, self.smallest / 2), people.index, names)
-        return pd.concat([people[["age", "sex"]].assign(age=later.round(2)), volumes], axis=1)
+        later = age + years
+        volumes = people[list(self.regions)].to_numpy() + self._expected(later, sex) - self._expected(age, sex)
+        return self._with_volumes(people[["age", "sex"]].assign(age=later.round(2)), volumes)
+
+    def _with_volumes(self, people: pd.DataFrame, volumes: np.ndarray) -> pd.DataFrame:
+        """Return age and sex with volumes, none of them below half of the smallest observed one."""
+        return people.join(pd.DataFrame(np.maximum(volumes, self.smallest / 2), people.index, list(self.regions)))
 
     def scan_noise(self, n: int, share: float, rng: np.random.Generator) -> np.ndarray:
         """Draw the noise of `n` scans; its sd is a `share` of that between people of the same age and sex.
@@ -203,8 +205,7 @@ def own_people(
     _check_people(controls)
     _check_volumes(controls[names])
     n_controls, n_patients = _split_sizes(len(controls), n_controls, n_patients)
-    chosen = rng.permutation(len(controls))[: n_controls + n_patients]
-    return HealthyPeople(controls.iloc[chosen], names, n_controls)
+    return HealthyPeople(controls.iloc[rng.permutation(len(controls))[: n_controls + n_patients]], names, n_controls)
 
 
 def _region_columns(controls: pd.DataFrame, regions: Sequence[str] | None) -> list[str]:
@@ -278,8 +279,10 @@ def first_of(table: pd.DataFrame, wrong: np.ndarray) -> str:
     """
     row, column = np.argwhere(wrong)[0]
     cell, line = str(table.iat[row, column]), table.index[row]
-    what = {"nan": "an empty cell"}.get(cell, cell)
-    return f"{what} in column {table.columns[column]!r}, row {line + 2 if isinstance(line, int | np.integer) else line}"
+    return (
+        f"{'an empty cell' if cell == 'nan' else cell} in column {table.columns[column]!r}, "
+        f"row {line + 2 if isinstance(line, int | np.integer) else line}"
+    )
 
 
 def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) -> tuple[int, int]:

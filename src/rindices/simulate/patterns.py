@@ -113,11 +113,10 @@ def named_patterns(kind: Kind, n_patterns: int) -> dict[str, tuple[str, ...]]:
     {'p1': ('lAmy', 'rAmy', 'lHip', 'rHip')}
     """
     patterns = list(kind.table_5[:n_patterns])
-    n_own = len(kind.table_5[0]) - kind.shared
     for own in BEYOND_TABLE_5[: max(0, n_patterns - len(patterns))]:
         elsewhere = {code for pattern in patterns[:-1] for code in pattern}
         only_in_last = [code for code in patterns[-1] if code not in elsewhere]
-        patterns.append((*only_in_last[len(only_in_last) - kind.shared :], *own[:n_own]))
+        patterns.append((*only_in_last[len(only_in_last) - kind.shared :], *own[: len(kind.table_5[0]) - kind.shared]))
     return {
         f"p{k}": tuple(side + code for code in pattern for side in ("l", "r")) for k, pattern in enumerate(patterns, 1)
     }
@@ -139,7 +138,6 @@ def regional_losses(
     >>> losses.tolist()
     [[0.3, 0.3, -0.3, -0.3, 0.0, 0.0]]
     """
-    position = {region: j for j, region in enumerate(regions)}
     losses = np.zeros((len(patterns), len(regions)))
     for row, pattern in zip(losses, patterns.values(), strict=True):
         if kind.shape == "dense":
@@ -147,7 +145,7 @@ def regional_losses(
         elif kind.shape == "half":
             row[:] = rng.random(len(regions)) < 0.5
         else:
-            places = [position[region] for region in pattern]
+            places = [regions.index(region) for region in pattern]
             bilateral = np.arange(len(places)) // 2
             row[places] = {
                 "even": np.ones(len(places)),

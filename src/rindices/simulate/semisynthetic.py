@@ -217,8 +217,7 @@ def _varying(people: HealthyPeople, spread: float) -> HealthyPeople:
 
 def _by_person(*visits: pd.DataFrame) -> pd.DataFrame:
     """Combine the tables of visits, keeping each person's visits together."""
-    named = [f"m{12 * years:02d}" if years else "bl" for years in range(len(visits))]
-    table = pd.concat([part.assign(visit=name) for name, part in zip(named, visits, strict=True)])
+    table = pd.concat([part.assign(visit=f"m{12 * years:02d}" if years else "bl") for years, part in enumerate(visits)])
     table = table.sort_index(kind="stable").reset_index(drop=True)
     return table[["participant_id", "visit", *table.columns.drop(["participant_id", "visit"])]]
 
@@ -240,14 +239,18 @@ def _choose_people(
                 f", but got {n_visits}: how the people in your table would age is unknown. Request one visit, or omit "
                 "the table.",
             )
-        people = own_people(controls, regions, n_controls, n_patients, rng)
-        return people, "People: the table of controls provided, split at random."
+        return (
+            own_people(controls, regions, n_controls, n_patients, rng),
+            "People: the table of controls provided, split at random.",
+        )
     if regions is not None:
         raise InputError(
             "`regions` selects columns of your own table. Provide that table with ", Remedy("controls"), "."
         )
-    people = drawn_people(n_controls, n_patients, rng)
-    return people, "People: drawn from the embedded reference population (IXI, under 70)."
+    return (
+        drawn_people(n_controls, n_patients, rng),
+        "People: drawn from the embedded reference population (IXI, under 70).",
+    )
 
 
 def _choose_patterns(
@@ -258,8 +261,10 @@ def _choose_patterns(
     if {region for pattern in patterns.values() for region in pattern} <= set(regions):
         further = f" (p4 to p{n_patterns}: additional regions, built in the same way)" if n_patterns > 3 else ""
         return patterns, f"Patterns: as in Table 5 of the paper{further}."
-    patterns = random_patterns(kind, n_patterns, regions, rng)
-    return patterns, f"Patterns: drawn at random from {len(regions)} region columns, which lack those of the paper."
+    return (
+        random_patterns(kind, n_patterns, regions, rng),
+        f"Patterns: drawn at random from {len(regions)} region columns, which lack those of the paper.",
+    )
 
 
 def _with_disease(
@@ -295,8 +300,11 @@ def _assemble(
     order = rng.permutation(len(people))
     shuffled, is_patient = people.iloc[order].reset_index(drop=True), order >= n_controls
     width = max(4, len(str(len(order))))
-    numbered = pd.Series([f"sub-{i:0{width}d}" for i in range(1, len(order) + 1)])
-    ids = shuffled["participant_id"].astype(str) if "participant_id" in shuffled else numbered
+    ids = (
+        shuffled["participant_id"].astype(str)
+        if "participant_id" in shuffled
+        else pd.Series([f"sub-{i:0{width}d}" for i in range(1, len(order) + 1)])
+    )
     first = pd.DataFrame({"participant_id": ids, "diagnosis": np.where(is_patient, "PT", "CN")})
     rest = shuffled.drop(columns=["participant_id", "diagnosis"], errors="ignore")
     truth = pd.DataFrame(
