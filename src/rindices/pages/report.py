@@ -233,9 +233,9 @@ def layers_of(view: RunView) -> dict[str, list[tuple[Section, Markup]]]:
 
 def section_html(section: Section, view: RunView) -> Markup:
     """Return a section of a run as HTML; empty if there is nothing to show."""
-    data, n_people = section.contents(view), len(view.run.results.first_visits)
-    shown = {"data": data, "run": view.run, "summary": view.run.summary, "n_people": n_people, "strip": view.gallery.strip}
-    return Markup("" if data is None else render(f"{section.name}.html.j2", **shown))  # escaped by the template
+    data, run = section.contents(view), view.run
+    shown = {"run": run, "summary": run.summary, "n_people": len(run.results.first_visits), "strip": view.gallery.strip}
+    return Markup("" if data is None else render(f"{section.name}.html.j2", data=data, **shown))  # escaped by the template
 
 
 @dataclass(frozen=True)
