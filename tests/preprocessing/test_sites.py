@@ -197,7 +197,7 @@ def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, t
     shared, offsets, scales = later.errors_left(one_each)
     assert ((shared == later.errors) & (offsets > 0).all(axis=1) & (scales > 0).all(axis=1)).all()
     old = replace(known, errors=None).with_new_sites(volumes[there], table[there])  # from a file without errors
-    assert (old.errors_left(one_each)[0] > 0).tolist() == [False, False, False, True]
+    assert (old.errors_left(one_each).shared > 0).tolist() == [False, False, False, True]
     few = rng.permutation(np.flatnonzero(there))[:7]
     with pytest.warns(UserWarning, match=r"Controls from new sites: Delft \(7\)"):
         known.with_new_sites(volumes[few], table.iloc[few], few_controls=True)

@@ -307,7 +307,8 @@ def rescaled_by_leverage(scaled: np.ndarray, leverage: np.ndarray, patient: np.n
 
 def without_effects(values: np.ndarray, design: np.ndarray, patient: np.ndarray) -> np.ndarray:
     """Remove the effects of a design, estimated in controls by least squares, from everyone's values."""
-    return values - design @ np.linalg.lstsq(design[~patient], values[~patient], rcond=_ROUNDING)[0]
+    effects = np.linalg.lstsq(design[~patient], values[~patient], rcond=_ROUNDING)[0]
+    return values - design @ effects
 
 
 def uncertainty_in_words(uncertainty: float) -> str:

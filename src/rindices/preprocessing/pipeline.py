@@ -284,15 +284,13 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
     columns, regions = (count_columns(description.covariates, description.interactions),), (n_regions,)
 
     def residualizer(prefix: str) -> CovariateResidualizer | None:
-        return (
-            CovariateResidualizer(
-                description.covariates,
-                read(f"{prefix}.centre", columns),
-                read(f"{prefix}.effects", columns + regions),
-                description.interactions,
-            )
-            if description.covariates
-            else None
+        if not description.covariates:
+            return None
+        return CovariateResidualizer(
+            description.covariates,
+            read(f"{prefix}.centre", columns),
+            read(f"{prefix}.effects", columns + regions),
+            description.interactions,
         )
 
     def positive(name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -7,7 +7,7 @@ estimates private, whereas a model file has to store them. A test compares the t
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,22 @@ UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scann
 _CONVERGED = 1e-10
 _MOST_ROUNDS = 1000
 _NOTHING_LEFT = 1e-9  # of the sd; less is rounding error
+
+
+class SiteErrors(NamedTuple):
+    """Errors of site effects estimated in few controls, for each person; 0 if unknown or if nothing is corrected.
+
+    Attributes
+    ----------
+    shared
+        Error of offsets that covaries between regions as people's values do, in sd of people.
+    offsets, scales : ndarray of shape (people, regions)
+        Variance of the region-specific error of offsets, and of the logarithm of scales.
+    """
+
+    shared: np.ndarray
+    offsets: np.ndarray
+    scales: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +130,8 @@ class SiteHarmonizer:
             errors=np.append(np.zeros(len(self.sites)) if self.errors is None else self.errors, errors),
         )
 
-    def errors_left(self, covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the errors of site effects estimated in few controls; 0 if unknown or if nothing is corrected.
-
-        Returns
-        -------
-        shared : ndarray of shape (people,)
-            Error of offsets that covaries between regions as people's values do, in sd of people.
-        offsets, scales : ndarray of shape (people, regions)
-            Variance of the region-specific error of offsets, and of the logarithm of scales.
-        """
+    def errors_left(self, covariates: pd.DataFrame) -> SiteErrors:
+        """Return the remaining error of the effects of each person's site."""
         place = self._places(as_known(covariate_of(covariates, self.name), self.sites))
         sites = [
             _errors_left(error, *both)
@@ -136,7 +144,7 @@ class SiteHarmonizer:
         ]
         nothing = np.zeros(len(self.mean))
         shared, offsets, scales = zip(*sites, (0.0, nothing, nothing), strict=True)
-        return np.array(shared)[place], np.array(offsets)[place], np.array(scales)[place]
+        return SiteErrors(np.array(shared)[place], np.array(offsets)[place], np.array(scales)[place])
 
     def transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
         """Remove the sites' effects."""
@@ -177,7 +185,7 @@ class SiteHarmonizer:
 
 
 def _errors_left(error: float, offsets: np.ndarray, scales: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the errors of one site's shrunk estimates, see `SiteHarmonizer.errors_left`.
+    """Return the errors of one site's shrunk estimates, see `SiteErrors`.
 
     Shrinkage by a leaves (1 − a)² of the variance between regions, and a² of the sampling variance, except of the part
     that all regions share: for offsets, the whole sampling error is treated as shared.
@@ -186,8 +194,9 @@ def _errors_left(error: float, offsets: np.ndarray, scales: np.ndarray) -> tuple
         return 0.0, np.zeros_like(offsets), np.zeros_like(scales)
     kept, own = _shrunk_by(offsets, error**2)
     kept_scales, own_scales = _shrunk_by(np.log(scales), error**2 / 2)
+    offset = (1 - kept) ** 2 * own
     scale = (1 - kept_scales) ** 2 * own_scales + kept_scales**2 * error**2 / 2
-    return error, np.full_like(offsets, (1 - kept) ** 2 * own), np.full_like(scales, scale)
+    return error, np.full_like(offsets, offset), np.full_like(scales, scale)
 
 
 def _shrunk_by(shrunk: np.ndarray, sampling: float) -> tuple[float, float]:
