@@ -235,7 +235,8 @@ def section_html(section: Section, view: RunView) -> Markup:
     """Return a section of a run as HTML; empty if there is nothing to show."""
     data, run = section.contents(view), view.run
     shown = {"run": run, "summary": run.summary, "n_people": len(run.results.first_visits), "strip": view.gallery.strip}
-    return Markup("" if data is None else render(f"{section.name}.html.j2", data=data, **shown))  # escaped by the template
+    # The template escapes what it shows.
+    return Markup("" if data is None else render(f"{section.name}.html.j2", data=data, **shown))
 
 
 @dataclass(frozen=True)
