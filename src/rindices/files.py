@@ -69,7 +69,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         rights = _make_private(beside, like=path)
         yield beside
-        _flush(beside)
+        with beside.open("rb+") as file:  # on disk, a power failure leaves either the old or the new file complete
+            os.fsync(file.fileno())
         with contextlib.suppress(OSError):  # some network drives have no permissions
             beside.chmod(rights)
         _rename(beside, path)
@@ -144,12 +145,6 @@ def may_be_alive(process: int) -> bool:
     except OSError as error:
         return isinstance(error, PermissionError)  # it belongs to another user
     return True
-
-
-def _flush(path: Path) -> None:
-    """Flush a file to disk, so that even a power failure leaves either the old or the new file complete."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def _rename(beside: Path, path: Path) -> None:
@@ -359,8 +354,7 @@ def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _everywhere(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    names = [change(name) if isinstance(name, str) else name for name in table.columns]
-    return _cells(table, change).set_axis(names, axis=1)
+    return _cells(table, change).rename(columns=lambda name: change(name) if isinstance(name, str) else name)
 
 
 def _cells(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:

@@ -120,7 +120,6 @@ def write_model(
     from rindices.preprocessing.pipeline import arrays_of
 
     path, text = Path(path), json.dumps(header, ensure_ascii=False, allow_nan=False, default=plain)
-    texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
     arrays = {
         f"{network}.{layer}.{kind}": np.asarray(array, np.float32)
         for network, layers in models._asdict().items()
@@ -132,7 +131,7 @@ def write_model(
         known = vars(familiar.population) | {"usual": familiar.usual, "surprise": familiar.surprise}
         arrays |= {f"familiar.{name}": of for name, of in known.items()}
     arrays |= {f"maps.{name}": np.asarray(of, np.float64) for name, of in maps.items()}
-    write_arrays(path, texts, text, arrays)
+    write_arrays(path, {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}, text, arrays)
     return path
 
 
@@ -251,14 +250,17 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
             read("familiar.usual", (2,)),
             read("familiar.surprise", (1,)) if "familiar.surprise" in arrays else np.ones(1),
         )
-    maps = {name: read(name, (sizes.patterns, sizes.regions)) for name in arrays if name.startswith("maps.")}
     return Contents(
         header,
         networks.Parameters(**models),
         preprocessing,
         SeverityScale(**scale),
         familiar,
-        {name.removeprefix("maps."): array for name, array in maps.items()},
+        {
+            name.removeprefix("maps."): read(name, (sizes.patterns, sizes.regions))
+            for name in arrays
+            if name.startswith("maps.")
+        },
     )
 
 

@@ -244,8 +244,7 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
     """
     every = list(names)
-    written, sided = _with_muse_numbers(every), list[tuple[str, str, str]]()
-    numbered = atlas_meanings("muse")
+    written, numbered = _with_muse_numbers(every), atlas_meanings("muse")
     # The side of a number, or of a study's name, is in a dictionary; what remains is its title for the region.
     meanings = {
         name: one
@@ -254,16 +253,13 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
         if one and one.kind == "region" and one.side
     }
     several = len({one.measure for one in meanings.values()}) > 1
-    for name in every:
-        side, base = split_side(name)
-        if not side and name in meanings:
-            side, base = meanings[name].side, meanings[name].what + f", {meanings[name].measure}" * several
-        sided.append((name, side, base))
-    counts = Counter((side, base) for _, side, base in sided)
+    titles = {name: (one.side, one.what + f", {one.measure}" * several) for name, one in meanings.items()}
+    sided = [titles[name] if name in titles and not split_side(name)[0] else split_side(name) for name in every]
+    counts = Counter(sided)
     # Two lefts, or a region with the name of the pair, would make the common name ambiguous.
     return {
         name: (side, base)
-        for name, side, base in sided
+        for name, (side, base) in zip(every, sided, strict=True)
         if side and counts["left", base] == counts["right", base] == 1 and base not in every
     }
 
@@ -276,10 +272,8 @@ def pairs_of_sides(names: Iterable[str]) -> list[tuple[str, str]]:
     >>> pairs_of_sides(["Lthal", "Rthal", "ctx-lh-insula", "ctx-rh-insula", "vermis"])
     [('Lthal', 'Rthal'), ('ctx-lh-insula', 'ctx-rh-insula')]
     """
-    pairs: dict[str, dict[str, str]] = {}
-    for name, (side, base) in pair_sides(names).items():
-        pairs.setdefault(base, {})[side] = name
-    return [(pair["left"], pair["right"]) for pair in pairs.values()]
+    name_of = {sided: name for name, sided in pair_sides(names).items()}
+    return [(name_of["left", base], name_of["right", base]) for base in dict.fromkeys(base for _, base in name_of)]
 
 
 def known_regions(names: Iterable[str]) -> dict[str, KnownColumn]:

@@ -238,12 +238,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if os.environ.get("RINDICES_DEBUG"):
                 traceback.print_exc()
-            code, logged = INNER_ERROR, without_data(error)
+            code = USER_ERROR if isinstance(error, InputError) or _is_disk_full(error) else INNER_ERROR
+            logged = without_data(error)
             if isinstance(error, InputError):
                 # Logs are kept, so what is wrong with the table, and with whom, goes to standard error only.
-                code, logged = USER_ERROR, f"The input was rejected ({logged}); see standard error for the reason."
-            elif _is_disk_full(error):
-                code = USER_ERROR
+                logged = f"The input was rejected ({logged}); see standard error for the reason."
             log("error", status="failed", exit_code=code, message=logged)
             errors.print(_in_words(error), style="red")
             raise typer.Exit(code) from error
@@ -272,8 +271,10 @@ def _in_words(error: Exception) -> str:
             folder = Path(file).absolute().parent if file else "your results"
             return f"Error: {trouble}\nFailed. Free space on the disk of {folder} (or raise your quota), then {again}"
     elif isinstance(error, MemoryError):
-        trouble = "there is not enough memory."
-        remedy = "Close other programs or use a machine with more memory, and repeat the same command."
+        trouble, remedy = (
+            "there is not enough memory.",
+            "Close other programs or use a machine with more memory, and repeat the same command.",
+        )
     elif isinstance(error, LostWorkers):
         trouble, remedy = (
             str(error),

@@ -127,10 +127,7 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
     ``Annotated[ApplySettings, "id", "join"]`` has options for these settings only.
     """
 
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        return app.command(name)(guarded(with_settings(function)))
-
-    return decorate
+    return lambda function: app.command(name)(guarded(with_settings(function)))
 
 
 def with_settings(function: Callable[..., None]) -> Callable[..., None]:
@@ -170,7 +167,7 @@ def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
     """Return the function parameter that Typer turns into an option."""
     kind = about.kind.type
     is_written = usual not in (None, "", ())
-    decided: Any = about.write(usual) if kind is str and is_written else usual if is_written else None
+    decided: Any = about.kind.write(usual) if kind is str and is_written else usual if is_written else None
     names = [f"--{name}" for name in (about.option, about.also) if name]
     option = typer.Option(
         *(names if usual is False or kind is not bool else []),

@@ -6,6 +6,7 @@ import sys
 import threading
 import webbrowser
 from importlib.util import find_spec
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -312,22 +313,22 @@ def compare(
         show_verdict(run.summary, f"{run.folder} ({counted(run.summary.n_patterns, 'pattern')}): ")
     for name, before, now in compared.settings:
         console.print(f"{name}: {before} in the first, {now} in the second.")
-    n_people = counted(len(compared.people), "person is", "people are")
+    n_both = len(compared.people)
     console.print(
-        f"{n_people} in both, {compared.n_patients:,} of them patients. Patterns are matched by {compared.matched_by}."
+        f"{counted(n_both, 'person is', 'people are')} in both, {compared.n_patients:,} of them patients. "
+        f"Patterns are matched by {compared.matched_by}."
     )
     warn(compared.warnings)
     for pair in compared.pairs:
-        parts = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
-        if pair.concordance == pair.concordance:  # not NaN
-            parts.append(f"concordance {pair.concordance:.3f} (0.5 is chance)")
-        if pair.map_correlation == pair.map_correlation:
-            parts.append(f"correlation of the maps {pair.map_correlation:.2f}")
-        if len(compared.people):
-            parts.append(f"mean difference {pair.difference:+.3f}, sd {pair.sd:.3f}")
-        if pair.moved is not None and len(compared.people):
-            parts.append(f"{counted(pair.moved, 'person', 'people')} with non-overlapping intervals")
-        console.print("; ".join(parts) + ".")
+        known = {
+            f"Pattern {pair.first} of the first and {pair.second} of the second": True,
+            f"concordance {pair.concordance:.3f} (0.5 is chance)": not isnan(pair.concordance),
+            f"correlation of the maps {pair.map_correlation:.2f}": not isnan(pair.map_correlation),
+            f"mean difference {pair.difference:+.3f}, sd {pair.sd:.3f}": n_both > 0,
+            f"{counted(pair.moved or 0, 'person', 'people')} with non-overlapping intervals": n_both > 0
+            and pair.moved is not None,
+        }
+        console.print("; ".join(part for part, is_known in known.items() if is_known) + ".")
     for side, numbers in zip(("first", "second"), compared.unmatched, strict=True):
         if numbers:
             console.print(f"Unmatched in the {side}: pattern {listed(numbers)}.")

@@ -189,8 +189,9 @@ def write_tables(
         # A region may have the name of one of our columns: the id beside it must remain the id.
         others = table.reset_index(drop=True).drop(columns=[column for column in who if column in table])
         tables[name] = pd.concat([who, others], axis=1)
-    tables |= {name: table for name, table in ((SELECTION, selection), (TRUTH, truth)) if table is not None}
-    tables |= {f"{ANALYSIS}/{name}.csv": table for name, table in analyses.items()}
+    tables |= {name: table for name, table in ((SELECTION, selection), (TRUTH, truth)) if table is not None} | {
+        f"{ANALYSIS}/{name}.csv": table for name, table in analyses.items()
+    }
     for name, table in tables.items():
         write_csv(table, folder / name, digits=4 if name == Z_SCORES else 6)
     for path in (folder / ANALYSIS).glob("*.csv"):
@@ -268,8 +269,8 @@ def _read(path: Path, required: Sequence[str], text: Collection[str] = _TEXT) ->
 
 
 def _present_tables(folder: Path, required: Mapping[str, tuple[str, ...]]) -> dict[str, pd.DataFrame]:
-    paths = {name: folder / f"{name}.csv" for name in required}
-    tables = {name: _read(path, required[name]) for name, path in paths.items() if path.is_file()}
+    here = [name for name in required if (folder / f"{name}.csv").is_file()]
+    tables = {name: _read(folder / f"{name}.csv", required[name]) for name in here}
     return {name: table for name, table in tables.items() if len(table)}
 
 
@@ -305,10 +306,12 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
             )
     for name, people in ids.items():
         _check_people(folder / name, people.tolist(), results.r_indices[_ID].tolist())
-    expected_rows = {PEOPLE: summary.n_read, PATTERNS: summary.n_patterns * summary.n_features}
-    for name, table in ((PEOPLE, results.people), (PATTERNS, results.patterns)):
-        if expected_rows[name] not in (None, len(table)):
-            raise damaged(folder / name, f"has {len(table)} rows, but summary.json says {expected_rows[name]}")
+    for name, table, n_rows in (
+        (PEOPLE, results.people, summary.n_read),
+        (PATTERNS, results.patterns, summary.n_patterns * summary.n_features),
+    ):
+        if n_rows not in (None, len(table)):
+            raise damaged(folder / name, f"has {len(table)} rows, but summary.json says {n_rows}")
     model = folder / MODEL
     if summary.model_sha256 and model.is_file() and sha256_of(model) != summary.model_sha256:
         raise damaged(model, "is not the model of this run: its checksum is not the one in summary.json")

@@ -239,19 +239,19 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
     for name, (role, why) in looked.roles.why.items():
         values, missing, impossible = seen.get(name, (np.array([]), none, none))
         numbers = values[np.isfinite(values) & ~impossible] if values.dtype.kind == "f" and len(values) else values[:0]
-        span = [float(of(numbers)) for of in (np.min, np.median, np.max)] if len(numbers) else [None] * 3
-        kind = regions.get(name)
+        span = {"minimum": np.min, "median": np.median, "maximum": np.max} if len(numbers) else {}
+        kind = regions.get(name, Kind(""))
         columns.append(
             CheckedColumn(
                 name=name,
                 role=role,
                 why=worded(why, wording),
-                measure="" if kind is None else kind.measure,
-                suspicion="" if kind is None else kind.suspicion,
-                suspected_by="" if kind is None else kind.why,
+                measure=kind.measure,
+                suspicion=kind.suspicion,
+                suspected_by=kind.why,
                 missing=int(missing.sum()),
                 impossible=int(impossible.sum()),
-                **dict(zip(("minimum", "median", "maximum"), span, strict=True)),
+                **{of: float(value(numbers)) for of, value in span.items()},
             )
         )
     return tuple(columns)

@@ -217,11 +217,12 @@ def like_own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame
         people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
     except InputError as error:  # it names the setting of `simulate`
         raise InputError(*(Remedy("like") if part == Remedy("controls") else part for part in error.message)) from error
-    columns = [people.table[name] for name in ("age", "sex") if name in people.table]
-    numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
+    numbers = [
+        one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0]
+        for _, one in people.table.filter(["age", "sex"]).items()
+    ]
     design = np.column_stack(numbers) if numbers else None
-    healthy = people.table[people.regions].to_numpy(float)
-    return like(healthy, design, n_controls, n_patients), len(people.regions)
+    return like(people.table[people.regions].to_numpy(float), design, n_controls, n_patients), len(people.regions)
 
 
 def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import date
 from importlib import import_module
@@ -104,8 +105,9 @@ def fit_table(
     (3, 'reproducible', True)
     """
     asked = table or TableSettings(), search or SearchSettings(), output or OutputSettings()
-    kinds = (TableSettings, SearchSettings, OutputSettings)
-    for name, given, kind in zip(("table", "search", "output"), asked, kinds, strict=True):
+    for name, given, kind in zip(
+        ("table", "search", "output"), asked, (TableSettings, SearchSettings, OutputSettings), strict=True
+    ):
         if not isinstance(given, kind):
             raise InputError(f"`{name}` should be {kind.__name__}(...), but got {type(given).__name__}.")
     plan = planned(path, Path(out), *asked)
@@ -311,9 +313,8 @@ def _people(cohort: Cohort) -> record.Summary:
 
 def _search_record(search: SurrealGANSearch) -> dict[str, object]:
     results = search.results_
-    others = results[(results["n_repetitions"] == search.n_repetitions) & ~results["chosen"]]
-    others = others.sort_values("misfit").head(_RUNNERS_UP)
-    shown = ["n_patterns", "orthogonality", "misfit", "pattern_agreement", "n_models"]
+    in_full = results["n_repetitions"] == search.n_repetitions
+    others = results[in_full & ~results["chosen"]].sort_values("misfit").head(_RUNNERS_UP)
     return {
         "n_patterns": sorted(results["n_patterns"].unique().tolist()),
         "orthogonality": sorted(results["orthogonality"].unique().tolist()),
@@ -321,7 +322,9 @@ def _search_record(search: SurrealGANSearch) -> dict[str, object]:
         "first_stage_repetitions": int(results["n_repetitions"].min()),
         "models_trained": search.models_trained_,
         "models_exhaustive": search.models_exhaustive_,
-        "runners_up": others[shown].to_dict("records"),
+        "runners_up": others[
+            ["n_patterns", "orthogonality", "misfit", "pattern_agreement", "n_models"]
+        ].to_dict("records"),
         "reason": search.reason_,
         "basis": search.basis_,
     }
@@ -379,7 +382,7 @@ def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
     """Record in the folder that the run failed, if it can still be written to."""
     from rindices.pages.report import write_report
 
-    try:
+    with suppress(OSError, ValueError):  # the folder still says that the run is not finished
         record.write_summary(
             plan.out,
             _people(plan.cohort).updated(
@@ -391,5 +394,3 @@ def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
         )
         if plan.output.report:
             write_report(plan.out)
-    except (OSError, ValueError):
-        return  # the folder still says that the run is not finished

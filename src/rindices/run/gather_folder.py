@@ -46,8 +46,6 @@ class Gathered(NamedTuple):
         People who were excluded, and why.
     notes
         Notes on missing values and on what was not copied.
-    dictionary
-        The data dictionary written next to the table.
     """
 
     n_people: int
@@ -55,7 +53,6 @@ class Gathered(NamedTuple):
     programs: dict[str, int]
     left_out: dict[str, str]
     notes: tuple[str, ...]
-    dictionary: Path
 
 
 def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered:
@@ -109,8 +106,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
     if not kept:
         raise InputError(f"None of the people in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
     table, notes = _table(kept)
-    dictionary = out.with_suffix(".json")
-    _write_dictionary(dictionary, table, program)
+    _write_dictionary(out.with_suffix(".json"), table, program)
     write_csv(table, out, digits=10)
     return Gathered(
         len(table),
@@ -118,7 +114,6 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         dict(Counter(one.program for one in kept)),
         {str(one.where.relative_to(folder)): one.problem for one in people if one.problem},
         (*program.notes, *repeated, *notes),
-        dictionary,
     )
 
 

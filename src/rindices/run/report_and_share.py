@@ -89,14 +89,17 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
 def _check_followed(results: record.Results, summary: record.Summary, settings: ReportSettings) -> list[Text]:
     """Refuse follow-up columns that are missing from a run or cannot be used; return warnings about the others."""
     for name, column in follow_up_of(settings).items():
-        ways = Message(
-            "Correct the name, or add a table that contains it with ", Remedy("clinical", Blank("FILE")), "."
+        require_column(
+            results.variables.columns,
+            column,
+            FOLLOW_UP[name],
+            Message("Correct the name, or add a table that contains it with ", Remedy("clinical", Blank("FILE")), "."),
         )
-        require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
     asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
-    adjusted = [name for name in summary.covariates if name != summary.correction.site]
-    ids = results.r_indices["participant_id"].tolist()
-    return check_follow_up(settings, results.variables, ids, asked, len(adjusted))
+    n_adjusted = sum(name != summary.correction.site for name in summary.covariates)
+    return check_follow_up(
+        settings, results.variables, results.r_indices["participant_id"].tolist(), asked, n_adjusted
+    )
 
 
 def _analyse_again(run: record.Run, results: record.Results, summary: record.Summary) -> None:
@@ -223,8 +226,7 @@ TOLERANCE = 1e-3  # of scores: processors differ a thousand times less, other mo
 _COMPARED = r"^(r|severity)\d+$|^severity\d+_(low|high)$"
 _N_EXAMPLES, _SEED = 20, 0
 _COMMON = 0.7  # share of the variance that all regions of a made-up person have in common: brains differ in size
-_LARGEST = {record.MODEL: 2**30}  # bytes, unpacked
-_LARGEST_OTHER, _LARGEST_RATIO = 2**24, 200
+_LARGEST, _LARGEST_OTHER, _LARGEST_RATIO = 2**30, 2**24, 200  # bytes, unpacked: of the model, of other files
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _GIVE = "Provide a file written by rindices share."
 _CENTILES = (0.05, 0.5, 0.95)  # of ages; not the extremes, which belong to single people
@@ -271,16 +273,18 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> None:
         shutil.copyfile(model, beside / record.MODEL)
         write_csv(example_people(contract), beside / EXAMPLES)
         _score(beside, beside / SCORES, level)
-        card = render(
-            "card.md.j2",
-            summary=run.summary,
-            said=asdict(settings),
-            contract=contract,
-            ages=_ages(run),
-            few=few(run.summary.n_controls, run.summary.n_patients),
-            intervals="severity1_low" in run.results.r_indices,
+        write_text(
+            beside / CARD,
+            render(
+                "card.md.j2",
+                summary=run.summary,
+                said=asdict(settings),
+                contract=contract,
+                ages=_ages(run),
+                few=few(run.summary.n_controls, run.summary.n_patients),
+                intervals="severity1_low" in run.results.r_indices,
+            ),
         )
-        write_text(beside / CARD, card)
         manifest = Manifest(
             format=1,
             rindices=run.summary.versions.get("rindices", ""),
@@ -375,8 +379,8 @@ def _unpack(path: Path, folder: Path) -> Manifest:
                 names = listed(sorted({entry.filename for entry in entries}), 4)
                 raise InputError(f"{path} should contain only {listed(wanted)}, but it contains {names}.\n{_GIVE}")
             for entry in entries:
-                most = _LARGEST.get(entry.filename, _LARGEST_OTHER)
-                most = min(most, max(_LARGEST_RATIO * entry.compress_size, 4096))
+                largest = _LARGEST if entry.filename == record.MODEL else _LARGEST_OTHER
+                most = min(largest, max(_LARGEST_RATIO * entry.compress_size, 4096))
                 if entry.file_size > most or entry.flag_bits & 1 or entry.compress_type not in _METHODS:
                     raise InputError(f"In {path}, {entry.filename} was not packed by rindices.\n{_GIVE}")
                 with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:

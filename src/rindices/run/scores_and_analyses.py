@@ -277,8 +277,7 @@ def _with_true_change(
 
 
 def _people_of_training(results: Results) -> tuple[pd.Series, pd.Series, pd.Series]:
-    rows = results.r_indices
-    return rows["participant_id"], rows["years"], rows["group"]
+    return results.r_indices["participant_id"], results.r_indices["years"], results.r_indices["group"]
 
 
 def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) -> np.ndarray:
@@ -320,10 +319,9 @@ def _associations(results: Results, summary: Summary, patients: np.ndarray) -> p
         )
         alone = analysis.associations(total, clinical[rows]).set_index("variable")
         beyond = analysis.associations(own, clinical[rows], total)
-        table["whole_brain"] = table["variable"].map(alone["coefficient"])
-        table["whole_brain_q"] = table["variable"].map(alone["q"])
-        names = ["beyond", "beyond_low", "beyond_high", "beyond_q"]
-        table[names] = beyond[["partial", "partial_low", "partial_high", "partial_q"]]
+        table[["whole_brain", "whole_brain_q"]] = alone.loc[table["variable"], ["coefficient", "q"]].to_numpy()
+        for end in ("", "_low", "_high", "_q"):
+            table[f"beyond{end}"] = beyond[f"partial{end}"]
         parts.append(table)
     return pd.concat(parts, ignore_index=True)
 
@@ -333,14 +331,13 @@ def _prognosis(results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
     first, site = results.first_visit, summary.correction.site
     variables, scores = (of[first].reset_index(drop=True) for of in (results.variables, results.scores))
     columns = {name: variables[column].to_numpy(float) for name, column in summary.follow_up.items()}
-    where = None if site is None else variables[site].to_numpy(object)
     follow_up = analysis.FollowUp(
         columns["time"],
         columns["event"],
         columns.get("entry"),
         columns.get("last_without"),
         columns.get("competing"),
-        where,
+        None if site is None else variables[site].to_numpy(object),
     )
     people = (results.r_indices["group"][first] != "control").to_numpy()
     if not (people & (columns["event"] == 1)).any():

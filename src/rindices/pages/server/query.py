@@ -49,7 +49,7 @@ def pairs_of(settings: object, desk: Desk) -> Pairs:
         value = getattr(settings, one.name)
         if value == one.default or value in ((), None):
             continue
-        texts = [str(text) for text in value] if one.kind.several and not isinstance(value, str) else [one.write(value)]
+        texts = [str(text) for text in value] if one.kind.several and not isinstance(value, str) else [one.kind.write(value)]
         if one.kind.is_file:
             texts = list(map(desk.name, texts))
         pairs += [(one.parameter, _YES if value is True else text) for text in texts]
@@ -82,7 +82,7 @@ class FormField(NamedTuple):
 def form_of(kind: type, query: QueryParams) -> list[FormField]:
     """Return the form fields of settings, filled in from an address or otherwise with the defaults."""
     return [
-        FormField(one, query.get(one.parameter, "").strip() or (one.write(one.default) if one.default else ""))
+        FormField(one, query.get(one.parameter, "").strip() or (one.kind.write(one.default) if one.default else ""))
         for one in settings_of(kind)
         if one.label
     ]
