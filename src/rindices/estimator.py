@@ -173,8 +173,8 @@ class SurrealGAN(FittedEstimator):
         preset = self.preset_with(self.n_patterns, self.orthogonality)
         training = training_set(self, preset, X, y, covariates)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
-        points = [Point(self.n_patterns, preset.weights.orthogonality)]
-        swept = sweep(training.study, points, self.n_repetitions, execution)
+        point = Point(self.n_patterns, preset.weights.orthogonality)
+        swept = sweep(training.study, [point], self.n_repetitions, execution)
         return self._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
 
     def _keep(self, training: TrainingSet, chosen: Judged, selected: Selected) -> Self:

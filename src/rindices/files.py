@@ -27,7 +27,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rindices.problems import InputError, Remedy
 
@@ -219,13 +219,12 @@ def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int =
     """Write tables with the same columns as one, each as it arrives; otherwise like `write_csv`."""
     with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         for position, table in enumerate(tables):
-            quoting: Literal[0, 1] = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
             guarded(table).to_csv(
                 file,
                 index=False,
                 header=position == 0,
                 float_format=f"%.{digits}g",
-                quoting=quoting,
+                quoting=csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL,
                 lineterminator="\n",
             )
 

@@ -312,10 +312,10 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         # A percentage is meaningless for values that may be negative, such as z-scores.
         sizes = np.where(self.contract_.ranges[0] < 0, np.nan, np.abs(scaler.mean))
         percent = 100 * in_sd.mean(axis=0) * scaler.sd / sizes
-        values = zip(names, (in_sd.mean(axis=0), percent, spread_over_repetitions(in_sd)), strict=True)
+        values = map(np.ravel, (in_sd.mean(axis=0), percent, spread_over_repetitions(in_sd)))
         return pd.DataFrame(
             {"region": regions * n_patterns, "pattern": np.repeat(np.arange(n_patterns) + 1, len(regions))}
-            | {name: numbers.ravel() for name, numbers in values}
+            | dict(zip(names, values, strict=True))
         )
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:

@@ -150,10 +150,55 @@ class Contents(NamedTuple):
 
 
 def read_model(path: str | Path) -> Contents:
-    """Read and check a model file."""
+    """Read and check a model file, whose arrays must have the shapes that the header implies."""
+    # Imported here, so that a header can be read without loading JAX.
+    from rindices.core import networks
+    from rindices.preprocessing.missing import Population
+    from rindices.preprocessing.pipeline import restore
+    from rindices.scoring.consensus_and_person import Familiar
+    from rindices.scoring.severity_and_reference import SHAPES, SeverityScale
+
     header, arrays = _read(Path(path))
     with complete(path):
-        return _unflatten(arrays, header)
+        read, n_models = partial(_checked, arrays), len(header.members)
+        sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)
+        is_linear = any(name.startswith("linear.") for name in arrays)
+        is_trained = not is_linear or any(name.startswith("transformation.") for name in arrays)
+        models = {
+            network: {
+                layer: {kind: read(f"{network}.{layer}.{kind}", (n_models, *shape)) for kind, shape in shapes.items()}
+                for layer, shapes in layers.items()
+            }
+            for network, layers in networks.shapes(sizes, networks=is_trained, linear=is_linear)._asdict().items()
+            if layers is not None
+        }
+        preprocessing = restore(header.preprocessing, read, sizes.regions)
+        named = {spec.name for spec in header.contract.covariates}
+        if missing := [name for name in preprocessing.covariates if name not in named]:
+            raise ValueError(f"the correction needs {missing[0]!r:.80}, which is not one of the covariates")
+        stored = {name: shape for name, shape in SHAPES.items() if name == "curves" or f"scale.{name}" in arrays}
+        scale = {name: read(f"scale.{name}", (sizes.patterns, *shape)) for name, shape in stored.items()}
+        familiar, regions = None, (sizes.regions,)
+        if any(name.startswith("familiar.") for name in arrays):
+            population = Population(read("familiar.mean", regions), read("familiar.precision", regions * 2))
+            np.linalg.cholesky(population.precision)  # fails unless this is a precision matrix
+            familiar = Familiar(
+                population,
+                read("familiar.usual", (2,)),
+                read("familiar.surprise", (1,)) if "familiar.surprise" in arrays else np.ones(1),
+            )
+        return Contents(
+            header,
+            networks.Parameters(**models),
+            preprocessing,
+            SeverityScale(**scale),
+            familiar,
+            {
+                name.removeprefix("maps."): read(name, (sizes.patterns, sizes.regions))
+                for name in arrays
+                if name.startswith("maps.")
+            },
+        )
 
 
 def read_header(path: str | Path) -> Header:
@@ -212,56 +257,6 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
         )
     with complete(path):
         return TypeAdapter(Header).validate_json(metadata["header"]), arrays
-
-
-def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
-    """Build the contents from arrays, which must have the shapes that the header implies."""
-    # Imported here, so that a header can be read without loading JAX.
-    from rindices.core import networks
-    from rindices.preprocessing.missing import Population
-    from rindices.preprocessing.pipeline import restore
-    from rindices.scoring.consensus_and_person import Familiar
-    from rindices.scoring.severity_and_reference import SHAPES, SeverityScale
-
-    read, n_models = partial(_checked, arrays), len(header.members)
-    sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)
-    is_linear = any(name.startswith("linear.") for name in arrays)
-    is_trained = not is_linear or any(name.startswith("transformation.") for name in arrays)
-    models = {
-        network: {
-            layer: {kind: read(f"{network}.{layer}.{kind}", (n_models, *shape)) for kind, shape in shapes.items()}
-            for layer, shapes in layers.items()
-        }
-        for network, layers in networks.shapes(sizes, networks=is_trained, linear=is_linear)._asdict().items()
-        if layers is not None
-    }
-    preprocessing = restore(header.preprocessing, read, sizes.regions)
-    named = {spec.name for spec in header.contract.covariates}
-    if missing := [name for name in preprocessing.covariates if name not in named]:
-        raise ValueError(f"the correction needs {missing[0]!r:.80}, which is not one of the covariates")
-    stored = {name: shape for name, shape in SHAPES.items() if name == "curves" or f"scale.{name}" in arrays}
-    scale = {name: read(f"scale.{name}", (sizes.patterns, *shape)) for name, shape in stored.items()}
-    familiar, regions = None, (sizes.regions,)
-    if any(name.startswith("familiar.") for name in arrays):
-        population = Population(read("familiar.mean", regions), read("familiar.precision", regions * 2))
-        np.linalg.cholesky(population.precision)  # fails unless this is a precision matrix
-        familiar = Familiar(
-            population,
-            read("familiar.usual", (2,)),
-            read("familiar.surprise", (1,)) if "familiar.surprise" in arrays else np.ones(1),
-        )
-    return Contents(
-        header,
-        networks.Parameters(**models),
-        preprocessing,
-        SeverityScale(**scale),
-        familiar,
-        {
-            name.removeprefix("maps."): read(name, (sizes.patterns, sizes.regions))
-            for name in arrays
-            if name.startswith("maps.")
-        },
-    )
 
 
 def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:

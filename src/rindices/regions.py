@@ -293,8 +293,9 @@ def known_regions(names: Iterable[str]) -> dict[str, KnownColumn]:
     """
     every = list(dict.fromkeys(map(str, names)))
     written = _with_muse_numbers(every)
-    by_atlas = [{name: region for name in every if (region := _region(written[name], atlas))} for atlas in ATLASES]
-    return max(by_atlas, key=len)
+    return max(
+        ({name: region for name in every if (region := _region(written[name], atlas))} for atlas in ATLASES), key=len
+    )
 
 
 def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:

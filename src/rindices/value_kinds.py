@@ -214,8 +214,7 @@ def setting(
         Whether a ``run.toml`` must contain it, whatever the default is.
     """
     own, _, also = option.partition(",")
-    about = Setting(kind, help, own, unset, label, resumes, always, also)
-    return field(default=default, metadata={"setting": about})
+    return field(default=default, metadata={"setting": Setting(kind, help, own, unset, label, resumes, always, also)})
 
 
 def settings_of(settings: type) -> tuple[Setting, ...]:

@@ -97,7 +97,6 @@ def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable
 
 def _write_page(checked: CheckedTable, report: Path) -> Path:
     from rindices.pages.layout import write_sheet
-
     from rindices.run.first_look_and_power import look_pictures
 
     pictures = () if checked.look is None else look_pictures(checked.look)
@@ -112,8 +111,10 @@ def _show_columns(checked: CheckedTable) -> None:
         console.print(f"{listed(names)}: {role[2:] + 's' if role[:2] == 'a ' and len(names) > 1 else role} ({why}).")
     console.print(regions_in_words(checked.kinds))
     for what, why in dict.fromkeys((one.suspicion, one.suspected_by) for one in checked.columns if one.suspicion):
-        names = listed(one.name for one in checked.columns if (one.suspicion, one.suspected_by) == (what, why))
-        console.print(f"Treated as regions, but they may not be: {names} ({what}, judging by {why}).", style="yellow")
+        names = [one.name for one in checked.columns if (one.suspicion, one.suspected_by) == (what, why)]
+        console.print(
+            f"Treated as regions, but they may not be: {listed(names)} ({what}, judging by {why}).", style="yellow"
+        )
     for what in ("missing", "impossible"):
         gaps = {column.name: getattr(column, what) for column in checked.columns if getattr(column, what)}
         if gaps:

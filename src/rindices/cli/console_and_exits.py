@@ -138,8 +138,8 @@ def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
 def show_verdict(summary: Summary, whose: str = "") -> None:
     """Show the verdict, the reason for it, and advice; green is for an unqualified yes."""
     headline, advice = summary.verdict_words
-    sentences = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
-    console.print(f"{whose}{sentences}", style=_VERDICT_STYLES.get(summary.state or "", ""))
+    sentences = whose + " ".join(filter(None, [headline, summary.reliable_reason, advice]))
+    console.print(sentences, style=_VERDICT_STYLES.get(summary.state or "", ""))
 
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:

@@ -72,9 +72,10 @@ def simulate(
     sources = [Path(path) for path in (controls, correlation, severities) if path is not None]
     check_output(out, "out", TABLE, *sources)
     check_output(truth, "truth", TABLE, *sources)
-    is_named = severities in SEVERITIES or not Path(severities).is_file()
     tables = {
-        "severities": severities if is_named else read_table(severities),
+        "severities": read_table(severities)
+        if severities not in SEVERITIES and Path(severities).is_file()
+        else severities,
         "severity_correlation": None if correlation is None else _correlation(correlation),
         "controls": None if controls is None else read_table(controls),
     }
@@ -200,9 +201,11 @@ def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, 
             f"0.5 is chance).{_NOT_NONE if summary.state == 'not found again' and low > 0.5 else ''}"
         )
     show_verdict(summary)
-    kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
-    took = f"Done in {time.perf_counter() - began:.0f} s."
-    end(out, took, report=report, **{name: getattr(summary, name) for name in kept})
+    kept = {
+        name: getattr(summary, name)
+        for name in ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
+    }
+    end(out, f"Done in {time.perf_counter() - began:.0f} s.", report=report, **kept)
 
 
 def _way_to_missing_output(plan: PlannedRun) -> str:

@@ -126,7 +126,6 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
     Defaults of settings are those of the class, or of the instance that is the parameter's default;
     ``Annotated[ApplySettings, "id", "join"]`` has options for these settings only.
     """
-
     return lambda function: app.command(name)(guarded(with_settings(function)))
 
 
@@ -148,11 +147,10 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(**given: Any) -> None:
         for name, (usual, shown) in groups.items():
-            typed = [(about, given.pop(about.parameter)) for about in shown]
             values = {
                 about.name: about.read(text) if about.kind.type is str else text
-                for about, text in typed
-                if text is not None
+                for about in shown
+                if (text := given.pop(about.parameter)) is not None
             }
             given[name] = replace(usual, **values)
         function(**given)

@@ -173,8 +173,11 @@ def describe(model: Model) -> None:
         + (f" in {1 - 2 * spec.quantile:.0%} of the training sample)" if spec.quantile else ")")
         for spec in contract.covariates
     ]
-    usual = f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
-    ranges = "their range in training (unknown)" if None in contract.feature_minimum else usual
+    ranges = (
+        "their range in training (unknown)"
+        if None in contract.feature_minimum
+        else f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
+    )
     lines = {
         "Model": model,
         "Made by": f"rindices {header.package_version}",

@@ -220,8 +220,9 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
             f"The run in {folder} is not finished (status: {summary.status}).\nRepeat its command, which keeps the "
             "models already trained, or provide the folder of a finished run."
         )
-    numbers = range(1, summary.n_patterns + 1)
-    scores = [name.format(number) for name in ("r{}", "r{}_sd", "severity{}") for number in numbers]
+    scores = [
+        name.format(number) for name in ("r{}", "r{}_sd", "severity{}") for number in range(1, summary.n_patterns + 1)
+    ]
     # Only the summary records which variables are categories: a category may be named 1.
     figures = {name: float for name, kind in summary.variables.items() if kind == "number"}
     variables = _read(folder / VARIABLES, (_ID, *summary.variables), {*_WHO, *summary.variables} - {*figures})
@@ -269,8 +270,11 @@ def _read(path: Path, required: Sequence[str], text: Collection[str] = _TEXT) ->
 
 
 def _present_tables(folder: Path, required: Mapping[str, tuple[str, ...]]) -> dict[str, pd.DataFrame]:
-    here = [name for name in required if (folder / f"{name}.csv").is_file()]
-    tables = {name: _read(folder / f"{name}.csv", required[name]) for name in here}
+    tables = {
+        name: _read(folder / f"{name}.csv", columns)
+        for name, columns in required.items()
+        if (folder / f"{name}.csv").is_file()
+    }
     return {name: table for name, table in tables.items() if len(table)}
 
 

@@ -227,8 +227,7 @@ def adapt_model(
     from rindices.estimator import load_model
 
     with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
-        adapted = load_model(model).adapt(people.features[local], people.covariates[local], few_controls=few_controls)
-        adapted.save(out)
+        load_model(model).adapt(people.features[local], people.covariates[local], few_controls=few_controls).save(out)
     notes = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
     sizes = people.covariates[local][contract.site_column].value_counts()
     return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), notes)

@@ -239,7 +239,7 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
     for name, (role, why) in looked.roles.why.items():
         values, missing, impossible = seen.get(name, (np.array([]), none, none))
         numbers = values[np.isfinite(values) & ~impossible] if values.dtype.kind == "f" and len(values) else values[:0]
-        span = {"minimum": np.min, "median": np.median, "maximum": np.max} if len(numbers) else {}
+        span = [float(of(numbers)) for of in (np.min, np.median, np.max)] if len(numbers) else [None] * 3
         kind = regions.get(name, Kind(""))
         columns.append(
             CheckedColumn(
@@ -251,7 +251,7 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
                 suspected_by=kind.why,
                 missing=int(missing.sum()),
                 impossible=int(impossible.sum()),
-                **{of: float(value(numbers)) for of, value in span.items()},
+                **dict(zip(("minimum", "median", "maximum"), span, strict=True)),
             )
         )
     return tuple(columns)
@@ -281,8 +281,11 @@ def refused_for(
 
 def fixes_in(texts: Iterable[Text], sheets: Iterable[str] = ()) -> tuple[FoundRemedy, ...]:
     """Return the settings that messages recommend, and the sheets to choose from."""
-    named = [*remedies_in(texts), *(Remedy("sheet", one) for one in sheets)]
-    return tuple(FoundRemedy(setting=name, value=value) for name, value in named if value is not None)
+    return tuple(
+        FoundRemedy(setting=name, value=value)
+        for name, value in (*remedies_in(texts), *(Remedy("sheet", one) for one in sheets))
+        if value is not None
+    )
 
 
 def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, object]:

@@ -278,10 +278,10 @@ def first_look(cohort: Cohort) -> FirstLook:
 def with_first_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
     """Return a checked table with the first look at its people, or with the reasons for refusing them."""
     try:
-        return checked.model_copy(update={"look": first_look(cohort)})
+        update: dict[str, object] = {"look": first_look(cohort)}
     except InputError as error:
-        curtain = Curtain({*cohort.people["participant_id"]})
-        return checked.model_copy(update=refused_for(error, error.problems, curtain, wording))
+        update = refused_for(error, error.problems, Curtain({*cohort.people["participant_id"]}), wording)
+    return checked.model_copy(update=update)
 
 
 def _headline(spectrum: Spectrum | None, untestable: str) -> str:

@@ -199,8 +199,11 @@ def _fit(
     with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         search.fit(*plan.cohort.of_training(), progress=progress, store=journal)
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
-    damaged = [f"{name} in the journal was damaged and has been retrained." for name in journal.damaged]
-    return [*plan.cohort.messages, *messages, *damaged]
+    return [
+        *plan.cohort.messages,
+        *messages,
+        *(f"{name} in the journal was damaged and has been retrained." for name in journal.damaged),
+    ]
 
 
 def _complete_model(
@@ -322,9 +325,9 @@ def _search_record(search: SurrealGANSearch) -> dict[str, object]:
         "first_stage_repetitions": int(results["n_repetitions"].min()),
         "models_trained": search.models_trained_,
         "models_exhaustive": search.models_exhaustive_,
-        "runners_up": others[
-            ["n_patterns", "orthogonality", "misfit", "pattern_agreement", "n_models"]
-        ].to_dict("records"),
+        "runners_up": others[["n_patterns", "orthogonality", "misfit", "pattern_agreement", "n_models"]].to_dict(
+            "records"
+        ),
         "reason": search.reason_,
         "basis": search.basis_,
     }

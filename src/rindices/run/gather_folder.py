@@ -91,15 +91,14 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         ]
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
     if troubled and not settings.leave_out:
-        visits = Message(
-            ", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True)
-        )
         named = listed(troubled, _MOST_NAMED, joiner="\n  ")
         raise InputError(
             f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n  {named}\n"
             "Correct the files, or exclude these entries with ",
             Remedy("leave_out", True),
-            visits if any("longitudinal" in one.problem for one in people) else "",
+            Message(", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True))
+            if any("longitudinal" in one.problem for one in people)
+            else "",
             ".",
         )
     kept = [one for one in people if not one.problem and one.values]
@@ -163,12 +162,9 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
         if n_gaps:
             why = f" ({_missing_text(one)})" if one.missing else ""
             notes.append(f"{one.person} lacks {n_gaps} of {table.shape[1]} columns{why}.")
-    ids = {"participant_id": [one.person for one in people]}
-    if any(one.session for one in people):
-        ids[SESSION] = [one.session for one in people]
-    return pd.concat(
-        [pd.DataFrame(ids), table, pd.DataFrame({PROGRAM: [one.program for one in people]})], axis=1
-    ), notes
+    sessions = {SESSION: [one.session for one in people]} if any(one.session for one in people) else {}
+    ids = pd.DataFrame({"participant_id": [one.person for one in people]} | sessions)
+    return pd.concat([ids, table, pd.DataFrame({PROGRAM: [one.program for one in people]})], axis=1), notes
 
 
 def _regions_of(table: pd.DataFrame) -> list[str]:

@@ -131,10 +131,13 @@ def plan_of(
         )
     # If regions were summed, record which columns were left out; otherwise the list of regions suffices.
     asked, summed = cohort.settings, table.features == MUSE72
-    several = [one.name for one in settings_of(TableSettings) if one.kind.several and one.default == ()]
     said = {
         **asdict(asked),
-        **{name: wanted_names(getattr(asked, name)) for name in several},
+        **{
+            one.name: wanted_names(getattr(asked, one.name))
+            for one in settings_of(TableSettings)
+            if one.kind.several and one.default == ()
+        },
         "join": tuple(map(str, paths_of(asked.join))),
         "features": MUSE72 if summed else tuple(map(str, cohort.features.columns)),
         "exclude": wanted_names(table.exclude) if summed else (),
@@ -288,8 +291,11 @@ def time_needed(
 
 def _has_accelerator() -> bool:
     """Return whether JAX would train on a GPU, without starting JAX, which would occupy the GPU's memory."""
-    plugins = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
-    return plugins and "cuda" in os.environ.get("JAX_PLATFORMS", "cuda") and Path("/dev/nvidiactl").exists()
+    return (
+        any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
+        and "cuda" in os.environ.get("JAX_PLATFORMS", "cuda")
+        and Path("/dev/nvidiactl").exists()
+    )
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")

@@ -97,19 +97,18 @@ def _check_followed(results: record.Results, summary: record.Summary, settings: 
         )
     asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
     n_adjusted = sum(name != summary.correction.site for name in summary.covariates)
-    return check_follow_up(
-        settings, results.variables, results.r_indices["participant_id"].tolist(), asked, n_adjusted
-    )
+    return check_follow_up(settings, results.variables, results.r_indices["participant_id"].tolist(), asked, n_adjusted)
 
 
 def _analyse_again(run: record.Run, results: record.Results, summary: record.Summary) -> None:
     from rindices.estimator import load_model
     from rindices.run.scores_and_analyses import analyse
 
-    tables = analyse(load_model(run.folder / record.MODEL), results, summary)
     # Which regions were imputed was only known when the people were scored.
-    kept = {name: table for name, table in run.analyses.items() if name == "drivers"}
-    record.write_tables(run.folder, results, tables | kept)
+    tables = analyse(load_model(run.folder / record.MODEL), results, summary) | {
+        name: table for name, table in run.analyses.items() if name == "drivers"
+    }
+    record.write_tables(run.folder, results, tables)
     record.write_summary(run.folder, summary)
 
 
@@ -195,10 +194,11 @@ def compare_images(
 
     run = record.read_run(folder)
     covariates = [name for name in run.summary.covariates if name in run.results.variables]
-    who = run.results.r_indices.filter(["participant_id", "visit", "first_visit"])
     comparisons = compare_maps(
         maps,
-        pd.concat([who, run.results.scores], axis=1),
+        pd.concat(
+            [run.results.r_indices.filter(["participant_id", "visit", "first_visit"]), run.results.scores], axis=1
+        ),
         run.results.r_indices["group"].to_numpy(),
         run.results.variables[covariates] if covariates else None,
         replace(settings, limits=settings.limits or run.summary.subgroup_limits),

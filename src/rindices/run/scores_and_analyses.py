@@ -35,8 +35,9 @@ def results_of(model: SurrealGAN, people: Cohort | People, level: float = Output
     if isinstance(people, Cohort):
         background, everybody = people.background, people.people
     else:
-        who = r_indices.filter(["participant_id", "visit", "diagnosis", "group"])
-        scored = who.assign(used=True, reason="", distance=np.nan, flags=r_indices["flags"])
+        scored = r_indices.filter(["participant_id", "visit", "diagnosis", "group"]).assign(
+            used=True, reason="", distance=np.nan, flags=r_indices["flags"]
+        )
         everybody = pd.concat([scored, people.left_out]) if len(people.left_out) else scored
         background = people.covariates
     variables = {str(name): table[name].to_numpy() for table in (background, people.clinical) for name in table}
@@ -73,8 +74,11 @@ def scores_of(
     """
     who: dict[str, object] = {"participant_id": people.features.index}
     if people.visit is not None:
-        years = np.nan if people.years is None else people.years.to_numpy()
-        who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
+        who |= {
+            "visit": people.visit.to_numpy(),
+            "years": np.nan if people.years is None else people.years.to_numpy(),
+            "first_visit": people.first_visit,
+        }
     who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
     scaled = scaled or _scaled(model, people)
     scores = model.scores(scaled)
@@ -187,8 +191,11 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
             # Division by head size need not remove its effect, so what remains is tested.
             size = summary.correction.proportion
             removed = [name for name in summary.covariates if name != size and not summary.applied]
-            differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
-            imbalanced = None if summary.balance is None else differing
+            imbalanced = (
+                None
+                if summary.balance is None
+                else [str(row["variable"]) for row in summary.balance if row["imbalanced"]]
+            )
             tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
     if patients.any():
         patterns = results.patterns[results.patterns["region"].isin(z_scores.columns)]

@@ -49,7 +49,11 @@ def pairs_of(settings: object, desk: Desk) -> Pairs:
         value = getattr(settings, one.name)
         if value == one.default or value in ((), None):
             continue
-        texts = [str(text) for text in value] if one.kind.several and not isinstance(value, str) else [one.kind.write(value)]
+        texts = (
+            [str(text) for text in value]
+            if one.kind.several and not isinstance(value, str)
+            else [one.kind.write(value)]
+        )
         if one.kind.is_file:
             texts = list(map(desk.name, texts))
         pairs += [(one.parameter, _YES if value is True else text) for text in texts]
