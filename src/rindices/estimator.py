@@ -193,13 +193,17 @@ class SurrealGAN(FittedEstimator):
             for one in chosen.checkpoints
         ).assign(chosen=[place == chosen.best for place in range(len(chosen.checkpoints))])
         controls, composition = study.residuals[~study.patient], preset.training.composition
-        models = inference.from_zero(selected.models, controls, composition)
-        self.models_, order = inference.order_by_change(models, controls, composition)
-        independent = preset.training.latent == "independent"
-        self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
+        self.models_, order = inference.order_by_change(
+            inference.from_zero(selected.models, controls, composition), controls, composition
+        )
+        self.correlation_ = (
+            None if preset.training.latent == "independent" else selected.correlation[np.ix_(order, order)]
+        )
         self.r_indices_, self.spread_, _ = score_people(self, Scaled(study.residuals, None))
-        folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
-        full = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
+        full = Healthy(
+            leave_one_out(controls, study.leverage[~study.patient]),
+            np.stack([held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]),
+        )
         # The medoid is a single repetition, to which the spread of the others does not apply.
         n_scored = 1 if self.inference == "medoid" else len(self.members_)
         scored = jax.tree.map(lambda leaf: leaf[:n_scored], self.models_)

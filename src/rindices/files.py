@@ -207,12 +207,13 @@ def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def write_csv(table: pd.DataFrame, path: Path, *, digits: int = 6) -> None:
-    """Write a table without its index, completely or not at all, with `digits` significant digits.
+def write_csv(table: pd.DataFrame, path: Path, *, digits: int = 6) -> Path:
+    """Write a table without its index, completely or not at all, with `digits` significant digits; return its path.
 
     Text that a spreadsheet would execute gets a leading apostrophe, which rindices removes on reading (see above).
     """
     write_csv_parts([table], path, digits=digits)
+    return path
 
 
 def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int = 6) -> None:
@@ -240,9 +241,7 @@ def check_writable(path: Path, name: str = "out") -> None:
     if path.exists() and not path.is_file():  # the temporary file would replace it
         what = "a folder" if path.is_dir() else "a device, a pipe or a socket"
         raise InputError(f"{path} is {what}, not a regular file.\nProvide a file name with ", Remedy(name), ".")
-    parent = _link_target(path, name).absolute().parent
-    while not parent.exists():
-        parent = parent.parent
+    parent = next(folder for folder in _link_target(path, name).absolute().parents if folder.exists())
     if not parent.is_dir() or not _is_writable(parent):
         what = f"The folder {parent} is not writable" if parent.is_dir() else f"{parent} is a file, not a folder"
         raise InputError(f"{what}.\nChoose another location with ", Remedy(name), ".")

@@ -204,8 +204,9 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         check_is_fitted(self, "models_")
         X, table = self._new_people(X, covariates, unfilled="the effects of a site are learned from complete regions")
         model, site = copy(self), None if self.correction is None else self.correction.site
-        covariates_there = pd.DataFrame() if table is None else table
-        model.preprocessing_ = self.preprocessing_.with_new_sites(X, covariates_there, few_controls=few_controls)
+        model.preprocessing_ = self.preprocessing_.with_new_sites(
+            X, pd.DataFrame() if table is None else table, few_controls=few_controls
+        )
         sites = () if model.preprocessing_.harmonizer is None else model.preprocessing_.harmonizer.sites
         model.contract_ = replace(
             self.contract_,
@@ -248,8 +249,8 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         ndarray of shape (n_samples, n_patterns, n_features)
             Negative where the pattern made a region smaller.
         """
-        scaled = self.prepare(X, covariates).values
-        return inference.decompose(self.models_, scaled) * self.preprocessing_.scaler.sd / SCALED_SD
+        changes = inference.decompose(self.models_, self.prepare(X, covariates).values)
+        return changes * self.preprocessing_.scaler.sd / SCALED_SD
 
     def synthesize(self, X: Any, z: ArrayLike, covariates: Any = None) -> np.ndarray:
         """Return controls as f transforms them by severities `z`, in the units of `X`.
@@ -284,8 +285,9 @@ class FittedEstimator(RIndexEstimator, FittedModel):
             Columns region, pattern, change_sd (in sd of controls), change_percent (of the controls' mean) and
             spread_sd (sd of change_sd over repetitions).
         """
-        scaled = self.prepare(X, covariates).values
-        changes = inference.pattern_changes(self.models_, scaled, self.preset_.training.composition, severity)
+        changes = inference.pattern_changes(
+            self.models_, self.prepare(X, covariates).values, self.preset_.training.composition, severity
+        )
         return self._maps(changes, ("change_sd", "change_percent", "spread_sd"))
 
     def decomposed_maps(self, X: Any, covariates: Any = None) -> pd.DataFrame:

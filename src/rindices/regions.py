@@ -363,8 +363,9 @@ def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
     """Return names as they are looked up; bare numbers become MUSE names if nearly all are numbers of MUSE."""
     every = {name: name for name in names}
     bare = [name for name in every if name.isdecimal()]
-    numbers = {f"{key}" for key in atlas_meanings("muse") if isinstance(key, int)}
-    numbers |= {key.removeprefix("muse_volume_") for key in source_meanings("nichart_dlmuse")}
+    numbers = {f"{key}" for key in atlas_meanings("muse") if isinstance(key, int)} | {
+        key.removeprefix("muse_volume_") for key in source_meanings("nichart_dlmuse")
+    }
     muse = [name for name in bare if name in numbers]
     if len(muse) >= _MUSE_REGIONS and len(muse) >= _MUSE_SHARE * len(bare):
         every |= {name: f"MUSE_Volume_{name}" for name in muse}

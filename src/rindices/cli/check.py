@@ -67,7 +67,12 @@ def check(
     if json:
         typer.echo(checked.model_dump_json(indent=2))
     if report is not None:
-        show_places({"Page": _write_page(checked, report)})
+        from rindices.pages.layout import write_sheet
+        from rindices.run.first_look_and_power import look_pictures
+
+        drawn = () if checked.look is None else look_pictures(checked.look)
+        page = write_sheet("check", report, title=f"Check of {checked.source}", found=checked, pictures=drawn)
+        show_places({"Page": page})
     if not checked.usable:
         ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
         helps = f" Ways to fix this: {'; '.join(checked.remedies)}." if checked.remedies else ""
@@ -93,14 +98,6 @@ def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable
             console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
         warn(look.warnings)
     return checked
-
-
-def _write_page(checked: CheckedTable, report: Path) -> Path:
-    from rindices.pages.layout import write_sheet
-    from rindices.run.first_look_and_power import look_pictures
-
-    pictures = () if checked.look is None else look_pictures(checked.look)
-    return write_sheet("check", report, title=f"Check of {checked.source}", found=checked, pictures=pictures)
 
 
 def _show_columns(checked: CheckedTable) -> None:

@@ -158,8 +158,11 @@ def _describe_cohort(cohort: Cohort) -> None:
     """Show the people and the columns that were read."""
     from rindices.schema.role_guesses import grouped, kinds_of
 
-    people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
-    people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
+    people = [
+        counted(cohort.n_controls, "control"),
+        counted(cohort.n_patients, "patient"),
+        *([counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []),
+    ]
     console.print(
         f"Read {cohort.source}: {', '.join(people)} "
         f"({', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)})."

@@ -111,9 +111,7 @@ def apply_table(
         return scores
 
     write_csv_parts(map(scored, chain([first], batches)), out)
-    beside = out.with_name(f"{out.stem}_left_out.csv") if left_out else None
-    if beside is not None:
-        write_csv(pd.concat(left_out), beside)
+    beside = write_csv(pd.concat(left_out), out.with_name(f"{out.stem}_left_out.csv")) if left_out else None
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
@@ -136,9 +134,7 @@ def apply_table(
         correction=asdict(fitted.correction or Correction()),
     )
     changed = change_of(fitted, results[0], summary) if first.visit is not None else {}
-    change = out.with_name(f"{out.stem}_change.csv") if changed else None
-    if change is not None:
-        write_csv(changed["change"], change)
+    change = write_csv(changed["change"], out.with_name(f"{out.stem}_change.csv")) if changed else None
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
     return Applied(summary, counts["rows"], counts["flagged"], beside, change, changed.get("scan_noise"))

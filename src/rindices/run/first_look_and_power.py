@@ -88,8 +88,11 @@ def simulated_study(
     model = linear.sparse_factors(values[~patient], values[patient], n_patterns, seed, quick=True)
     scores = model.severities(values[patient]) / (model.mean * (1 + power_of_uniform(model.mean)))
     order, concordances = match_patterns(severities, scores)
-    error = float(np.sqrt(np.mean((np.clip(scores[:, order], 0, None) - severities) ** 2)))
-    return SimulatedStudy(bool(seen.differs and seen.found_again >= n_patterns), error, float(np.mean(concordances)))
+    return SimulatedStudy(
+        found=bool(seen.differs and seen.found_again >= n_patterns),
+        error=float(np.sqrt(np.mean((np.clip(scores[:, order], 0, None) - severities) ** 2))),
+        concordance=float(np.mean(concordances)),
+    )
 
 
 @cache
@@ -138,8 +141,11 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
         # On a log scale: occasionally a study of weak patterns has an error many times larger than the others.
         logs = root[:, None] * np.log(own[["error", "concordance"]].to_numpy())
         miss, concordance = np.exp(np.linalg.lstsq(root[:, None] * near, logs, rcond=None)[0][0]).tolist()
-        found = _local_share(near, here, own["found"].to_numpy(), own["studies"].to_numpy())
-        rows.append({"patterns": patterns, "strength": strength} | found | {"error": miss, "concordance": concordance})
+        rows.append(
+            {"patterns": patterns, "strength": strength}
+            | _local_share(near, here, own["found"].to_numpy(), own["studies"].to_numpy())
+            | {"error": miss, "concordance": concordance}
+        )
     return pd.DataFrame(rows)
 
 
@@ -329,19 +335,17 @@ def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[Preview
     """Return the regions of each pattern, the strongest first."""
     names, scaler = np.array(controls.columns, str), model.preprocessing_.scaler
     sizes = np.where(controls.min() < 0, np.nan, np.abs(scaler.mean))
-    patterns = []
-    for number, change in enumerate(model.changes_, start=1):
-        order = np.argsort(-np.abs(change), kind="stable")
-        percent = 100 * change * scaler.sd / sizes
-        patterns.append(
-            PreviewedPattern(
-                pattern=number,
-                regions=tuple(names[order].tolist()),
-                changes=tuple(change[order].tolist()),
-                percent=tuple(None if np.isnan(one) else float(one) for one in percent[order]),
-            )
+    orders = np.argsort(-np.abs(model.changes_), axis=1, kind="stable")
+    percents = 100 * model.changes_ * scaler.sd / sizes
+    return tuple(
+        PreviewedPattern(
+            pattern=number,
+            regions=tuple(names[order].tolist()),
+            changes=tuple(change[order].tolist()),
+            percent=tuple(None if np.isnan(one) else float(one) for one in percent[order]),
         )
-    return tuple(patterns)
+        for number, (order, change, percent) in enumerate(zip(orders, model.changes_, percents, strict=True), start=1)
+    )
 
 
 def look_pictures(look: FirstLook) -> tuple[Picture | None, Picture | None]:

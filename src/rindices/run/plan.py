@@ -156,8 +156,13 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
             f"{config} refers to the table {where}, which does not exist.\nProvide the current location of the table: ",
             again,
         )
-    table = TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)})
-    plan = planned(where, out, table, before.training, output)
+    plan = planned(
+        where,
+        out,
+        TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)}),
+        before.training,
+        output,
+    )
     if before.table.sha256 not in (None, plan.cohort.sha256):
         raise InputError(
             f"{where} is not the table used for the run: its contents differ.\nSpecify the original table: ",
@@ -197,8 +202,11 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | Path | No
                 ".",
             )
     check_folder(figures, "figures")
-    own = (out / record.FIGURES).resolve()
-    if figures is not None and out.resolve() in figures.resolve().parents and figures.resolve() != own:
+    if (
+        figures is not None
+        and out.resolve() in figures.resolve().parents
+        and figures.resolve() != (out / record.FIGURES).resolve()
+    ):
         raise InputError(
             Remedy("figures", str(figures)),
             f" is inside the run folder.\nChoose {out / record.FIGURES}, or a folder outside the run folder.",

@@ -82,7 +82,15 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
             scan_noise=settings.scan_noise or run.summary.scan_noise,
             variables=results.kinds,
         )
-        _analyse_again(run, results, summary)
+        from rindices.estimator import load_model
+        from rindices.run.scores_and_analyses import analyse
+
+        # Which regions were imputed was only known when the people were scored.
+        tables = analyse(load_model(folder / record.MODEL), results, summary) | {
+            name: table for name, table in run.analyses.items() if name == "drivers"
+        }
+        record.write_tables(folder, results, tables)
+        record.write_summary(folder, summary)
     return write_report(folder, out, show_ids=settings.show_ids, figures=settings.figures), tuple(notes)
 
 
@@ -98,18 +106,6 @@ def _check_followed(results: record.Results, summary: record.Summary, settings: 
     asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
     n_adjusted = sum(name != summary.correction.site for name in summary.covariates)
     return check_follow_up(settings, results.variables, results.r_indices["participant_id"].tolist(), asked, n_adjusted)
-
-
-def _analyse_again(run: record.Run, results: record.Results, summary: record.Summary) -> None:
-    from rindices.estimator import load_model
-    from rindices.run.scores_and_analyses import analyse
-
-    # Which regions were imputed was only known when the people were scored.
-    tables = analyse(load_model(run.folder / record.MODEL), results, summary) | {
-        name: table for name, table in run.analyses.items() if name == "drivers"
-    }
-    record.write_tables(run.folder, results, tables)
-    record.write_summary(run.folder, summary)
 
 
 def _with_scores(

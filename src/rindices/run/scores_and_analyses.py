@@ -90,8 +90,9 @@ def scores_of(
     else:
         columns |= {} if model.familiar_ is None else {"strangeness": model.strangeness(scaled)}
         flags = person_flags(model, scaled, people.flags, columns.get("strangeness", np.zeros(len(scaled.values))))
-    rows = pd.DataFrame(columns, index=range(len(scaled.values)))
-    return pd.concat([pd.DataFrame(who), rows], axis=1).assign(flags=flags)
+    return pd.concat([pd.DataFrame(who), pd.DataFrame(columns, index=range(len(scaled.values)))], axis=1).assign(
+        flags=flags
+    )
 
 
 def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.ndarray) -> np.ndarray:
@@ -118,8 +119,10 @@ def store_training_results(model: SurrealGAN, results: Results) -> None:
         name: of.to_numpy(float).reshape(model.n_patterns, -1) for name, of in tables.items() if np.isfinite(of).all()
     }
     patients = results.r_indices[(results.r_indices["group"] == "patient") & results.first_visit]
-    centiles = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
-    model.scale_ = replace(model.scale_, patients=centiles)
+    model.scale_ = replace(
+        model.scale_,
+        patients=np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T,
+    )
 
 
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
@@ -198,8 +201,9 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
             )
             tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
     if patients.any():
-        patterns = results.patterns[results.patterns["region"].isin(z_scores.columns)]
-        tables["dose_response"] = analysis.dose_response(z_scores, scores, group, patterns)
+        tables["dose_response"] = analysis.dose_response(
+            z_scores, scores, group, results.patterns[results.patterns["region"].isin(z_scores.columns)]
+        )
     tables |= change_of(model, results, summary)
     if "change" in tables:
         tables["change_summary"] = analysis.group_change(results.scores, *_people_of_training(results))
@@ -369,8 +373,11 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
     """Return how each pattern changes controls at increasing severity: region, pattern, severity, change_sd."""
     if model.maps_:
         names = {f"{_AT}{severity}": severity for severity in _SEVERITIES} | {"change_sd": 1.0}
-        wide = _stored(model, *names).rename(columns=names)
-        table = wide.melt(["region", "pattern"], var_name="severity", value_name="change_sd")
+        table = (
+            _stored(model, *names)
+            .rename(columns=names)
+            .melt(["region", "pattern"], var_name="severity", value_name="change_sd")
+        )
     else:
         controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
         brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
