@@ -370,8 +370,8 @@ class ContrastiveFactors(OfTwoGroups):
         """
         check_is_fitted(self, "model_")
         scaled = self.preprocessing_.transform(*self._new_people(X, covariates))
-        expected = self._population.fill(scaled, 2).mean(axis=0)  # two draws are symmetric about it
-        return self.model_.severities((expected - 1) / SCALED_SD)
+        # Two draws are symmetric about the expected values.
+        return self.model_.severities((self._population.fill(scaled, 2).mean(axis=0) - 1) / SCALED_SD)
 
     @property
     def _n_features_out(self) -> int:

@@ -43,8 +43,7 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
         """Fit, then transform the same people, without warnings about people unlike the others in training."""
         fitted = self.fit(X, y, covariates)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OutsideTraining)
+        with warnings.catch_warnings(action="ignore", category=OutsideTraining):
             return fitted.transform(X, covariates)
 
     def __sklearn_tags__(self) -> Tags:

@@ -142,21 +142,6 @@ def show_verdict(summary: Summary, whose: str = "") -> None:
     console.print(sentences, style=_VERDICT_STYLES.get(summary.state or "", ""))
 
 
-def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
-    """Show where the results are, and a closing line."""
-    show_places(
-        {
-            "R-indices": out / "r_indices.csv",
-            "Patterns": out / "patterns.csv",
-            "Model": out / "model.safetensors",
-            "Picture": out / "r_indices.png",
-            "Report": out / "report.html" if report else None,
-        }
-    )
-    log("done", status="done", exit_code=0, out=str(out), **fields)
-    console.print(last, style="green")
-
-
 def show_places(places: Mapping[str, Path | None]) -> None:
     """Show where files are, except those that are None."""
     for name, path in places.items():

@@ -14,7 +14,6 @@ import typer
 
 from rindices.cli.console_and_exits import (
     console,
-    end,
     interruptible,
     log,
     long_wait,
@@ -145,7 +144,7 @@ def fit(
     _describe_cohort(plan.cohort)
     if not execution.overwrite and plan.is_complete():
         console.print(f"This run is already complete, so there is nothing to do. {_way_to_missing_output(plan)}")
-        end(out, "Done before.", report=(out / "report.html").is_file())
+        _end(out, "Done before.", report=(out / "report.html").is_file())
         return
     for name, change in ({} if execution.overwrite else plan.more()).items():
         console.print(
@@ -208,7 +207,22 @@ def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, 
         name: getattr(summary, name)
         for name in ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
     }
-    end(out, f"Done in {time.perf_counter() - began:.0f} s.", report=report, **kept)
+    _end(out, f"Done in {time.perf_counter() - began:.0f} s.", report=report, **kept)
+
+
+def _end(out: Path, last: str, *, report: bool, **fields: object) -> None:
+    """Show where the results are, and a closing line."""
+    show_places(
+        {
+            "R-indices": out / "r_indices.csv",
+            "Patterns": out / "patterns.csv",
+            "Model": out / "model.safetensors",
+            "Picture": out / "r_indices.png",
+            "Report": out / "report.html" if report else None,
+        }
+    )
+    log("done", status="done", exit_code=0, out=str(out), **fields)
+    console.print(last, style="green")
 
 
 def _way_to_missing_output(plan: PlannedRun) -> str:

@@ -291,8 +291,7 @@ def _truth(path: Path, summary: Summary, people: pd.Series) -> pd.DataFrame | No
     if summary.recovery is None:
         return None
     names = list(summary.recovery.matched_truth)
-    severities = _read(path, (_ID, *names)).drop_duplicates(_ID).set_index(_ID)
-    return severities[names].reindex(people).reset_index(drop=True)
+    return _read(path, (_ID, *names)).drop_duplicates(_ID).set_index(_ID)[names].reindex(people).reset_index(drop=True)
 
 
 def _check_together(folder: Path, summary: Summary, results: Results, ids: Mapping[str, pd.Series]) -> None:

@@ -171,8 +171,10 @@ def run_plan(
             balance = balance_of(plan.cohort)
             results = _complete_model(plan, search, balance, wording)
             summary = write_results(plan, search, results, summarise(plan, search, balance, messages, wording), truth)
-            settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
-            write_text(out / record.SETTINGS, settings.text())
+            write_text(
+                out / record.SETTINGS,
+                settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}}).text(),
+            )
             summary = summary.updated(resumed=goes_on, seconds=round(time.perf_counter() - start, 1))
             if plan.output.report:
                 tell(Progress("Drawing the report"))
@@ -284,8 +286,7 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separated | Non
     regions, patient, covariates = cohort.of_training()
     sites = None if cohort.site is None else pd.factorize(cohort.site[cohort.training])[0]
     # A missing region is set to the median of everyone, which carries no information about the group.
-    filled = regions.fillna(regions.median()).to_numpy(float)
-    return separated(filled, patient, covariates, correction, sites)
+    return separated(regions.fillna(regions.median()).to_numpy(float), patient, covariates, correction, sites)
 
 
 def _people(cohort: Cohort) -> record.Summary:

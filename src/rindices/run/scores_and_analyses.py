@@ -41,13 +41,12 @@ def results_of(model: SurrealGAN, people: Cohort | People, level: float = Output
         everybody = pd.concat([scored, people.left_out]) if len(people.left_out) else scored
         background = people.covariates
     variables = {str(name): table[name].to_numpy() for table in (background, people.clinical) for name in table}
-    # Patterns are estimated as in training, from first visits: each person counts once.
-    group = np.where(r_indices.get("first_visit", True), r_indices["group"], "other")
     return Results(
         r_indices=r_indices,
         z_scores=pd.DataFrame(model.z_scores(scaled), columns=list(people.features.columns)),
         variables=pd.DataFrame(variables, index=range(len(r_indices))),
-        patterns=_patterns(model, scaled, group),
+        # As in training, patterns are estimated from first visits: each person counts once.
+        patterns=_patterns(model, scaled, np.where(r_indices.get("first_visit", True), r_indices["group"], "other")),
         people=everybody.reset_index(drop=True),
         gaps=scaled.gaps,
     )
