@@ -69,8 +69,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         rights = _make_private(beside, like=path)
         yield beside
-        with beside.open("rb+") as file:  # on disk, a power failure leaves either the old or the new file complete
-            os.fsync(file.fileno())
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())  # even a power failure leaves either the old or the new file complete
         with contextlib.suppress(OSError):  # some network drives have no permissions
             beside.chmod(rights)
         _rename(beside, path)

@@ -147,8 +147,9 @@ def source_columns(name: str) -> list[KnownColumn]:
         written = _WRITTEN[source].fullmatch(small) if source in _WRITTEN else None
         key = next(filter(None, written.groups())) if written else small
         columns = source_meanings(source)
-        other = re.sub(r"\d+", "*", key)  # a number that the dictionary does not have, in a form that it has
-        if (meaning := columns.get(key) or columns.get(other)) and (written or not key.isdigit()):
+        # A number that the dictionary does not have may be in a form that it has.
+        meaning = columns.get(key) or columns.get(re.sub(r"\d+", "*", key))
+        if meaning and (written or not key.isdigit()):
             meanings.append(meaning)
     return meanings
 

@@ -235,8 +235,11 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
         patterns=_read(folder / PATTERNS, ("region", "pattern", "change_sd", "change_percent", "spread_sd")),
         people=_read(folder / PEOPLE, (_ID, "diagnosis", "group", "used", "reason", "distance", "flags")),
     )
-    used = results.people["used"].astype(bool)
-    ids = {Z_SCORES: z_scores[_ID], VARIABLES: variables[_ID], PEOPLE: results.people[_ID][used]}
+    ids = {
+        Z_SCORES: z_scores[_ID],
+        VARIABLES: variables[_ID],
+        PEOPLE: results.people[_ID][results.people["used"].astype(bool)],
+    }
     _check_together(folder, summary, results, ids)
     return Run(
         folder=folder,
@@ -279,8 +282,13 @@ def _present_tables(folder: Path, required: Mapping[str, tuple[str, ...]]) -> di
 
 
 def _selection(path: Path, n_patterns: int) -> pd.DataFrame:
-    agreements = (f"{name}{end}" for name in AGREEMENTS for end in ("", "_low", "_high"))
-    table = _read(path, ("n_patterns", "orthogonality", "step", "n_models", "best", "chosen", *agreements))
+    table = _read(
+        path,
+        (
+            *("n_patterns", "orthogonality", "step", "n_models", "best", "chosen"),
+            *(f"{name}{end}" for name in AGREEMENTS for end in ("", "_low", "_high")),
+        ),
+    )
     chosen = table[table["chosen"].astype(bool)]
     if len(chosen) != 1 or chosen["n_patterns"].iloc[0] != n_patterns:
         raise damaged(path, f"should have one chosen row, of {n_patterns} patterns")

@@ -265,14 +265,13 @@ def refused_for(
     id_column: str = "",
 ) -> dict[str, object]:
     """Return the fields of `CheckedTable` that state why a table is refused, and what would help."""
-    texts = [worded(one.what, wording) for one in problems]
     return {
         "usable": False,
         "problems": tuple(
             FoundProblem(
                 text=curtain(text), columns=one.where, shown=text if one.where == (id_column,) else curtain(text)
             )
-            for text, one in zip(texts, problems, strict=True)
+            for text, one in ((worded(one.what, wording), one) for one in problems)
         ),
         "remedies": tuple(curtain(worded(one, wording)) for one in error.remedies),
         "fixes": fixes_in([error.message]),

@@ -167,8 +167,12 @@ def _local_share(columns: np.ndarray, weight: np.ndarray, found: np.ndarray, stu
     inverse = np.linalg.inv(information)
     error = np.sqrt((inverse @ (columns.T @ ((weight * varied)[:, None] * columns)) @ inverse)[0, 0])
     low, chance, high = expit(odds[0] + norm.ppf(0.975) * error * np.array([-1, 0, 1]))
-    number = (weight @ studies) ** 2 / (weight**2 @ studies)
-    return {"studies": round(float(number), 1), "chance": float(chance), "low": float(low), "high": float(high)}
+    return {
+        "studies": round(float((weight @ studies) ** 2 / (weight**2 @ studies)), 1),
+        "chance": float(chance),
+        "low": float(low),
+        "high": float(high),
+    }
 
 
 def by_size(n_regions: int) -> pd.DataFrame:

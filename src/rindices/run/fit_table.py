@@ -239,15 +239,14 @@ def summarise(
 ) -> record.Summary:
     """Return the summary of a finished training."""
     cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
-    preset = model.preset_
     return _people(cohort).updated(
         status=record.DONE,
         n_patterns=model.n_patterns,
         patterns_chosen_from_data=plan.search.n_patterns == AUTO or len(plan.search.n_patterns) > 1,
         correction=asdict(search.correction or Correction())
         | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
-        weights=preset.weights._asdict() | ({"prior": 0.0} if preset.training.start == "random" else {}),
-        preset=preset.name,
+        weights=model.preset_.weights._asdict() | ({"prior": 0.0} if model.preset_.training.start == "random" else {}),
+        preset=model.preset_.name,
         repetitions=len(model.members_) + len(model.left_out_),  # including replacements of failed ones
         members_used=len(model.members_),
         linear_makes_people=inference.linear_makes_people(model.models_),

@@ -375,8 +375,10 @@ def _unpack(path: Path, folder: Path) -> Manifest:
                 names = listed(sorted({entry.filename for entry in entries}), 4)
                 raise InputError(f"{path} should contain only {listed(wanted)}, but it contains {names}.\n{_GIVE}")
             for entry in entries:
-                largest = _LARGEST if entry.filename == record.MODEL else _LARGEST_OTHER
-                most = min(largest, max(_LARGEST_RATIO * entry.compress_size, 4096))
+                most = min(
+                    _LARGEST if entry.filename == record.MODEL else _LARGEST_OTHER,
+                    max(_LARGEST_RATIO * entry.compress_size, 4096),
+                )
                 if entry.file_size > most or entry.flag_bits & 1 or entry.compress_type not in _METHODS:
                     raise InputError(f"In {path}, {entry.filename} was not packed by rindices.\n{_GIVE}")
                 with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:

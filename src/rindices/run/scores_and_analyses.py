@@ -193,11 +193,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
             # Division by head size need not remove its effect, so what remains is tested.
             size = summary.correction.proportion
             removed = [name for name in summary.covariates if name != size and not summary.applied]
-            imbalanced = (
-                None
-                if summary.balance is None
-                else [str(row["variable"]) for row in summary.balance if row["imbalanced"]]
-            )
+            differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
+            imbalanced = None if summary.balance is None else differing
             tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
     if patients.any():
         tables["dose_response"] = analysis.dose_response(
@@ -372,11 +369,8 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
     """Return how each pattern changes controls at increasing severity: region, pattern, severity, change_sd."""
     if model.maps_:
         names = {f"{_AT}{severity}": severity for severity in _SEVERITIES} | {"change_sd": 1.0}
-        table = (
-            _stored(model, *names)
-            .rename(columns=names)
-            .melt(["region", "pattern"], var_name="severity", value_name="change_sd")
-        )
+        wide = _stored(model, *names).rename(columns=names)
+        table = wide.melt(["region", "pattern"], var_name="severity", value_name="change_sd")
     else:
         controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
         brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
