@@ -173,8 +173,8 @@ class SurrealGAN(FittedEstimator):
         preset = self.preset_with(self.n_patterns, self.orthogonality)
         training = training_set(self, preset, X, y, covariates)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
-        points = [Point(self.n_patterns, preset.weights.orthogonality)]
-        swept = sweep(training.study, points, self.n_repetitions, execution)
+        point = Point(self.n_patterns, preset.weights.orthogonality)
+        swept = sweep(training.study, [point], self.n_repetitions, execution)
         return self._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
 
     def _keep(self, training: TrainingSet, chosen: Judged, selected: Selected) -> Self:
@@ -366,8 +366,8 @@ class ContrastiveFactors(OfTwoGroups):
         """
         check_is_fitted(self, "model_")
         scaled = self.preprocessing_.transform(*self._new_people(X, covariates))
-        expected = self._population.fill(scaled, 2).mean(axis=0)  # two draws are symmetric about it
-        return self.model_.severities((expected - 1) / SCALED_SD)
+        # Two draws are symmetric about the expected values.
+        return self.model_.severities((self._population.fill(scaled, 2).mean(axis=0) - 1) / SCALED_SD)
 
     @property
     def _n_features_out(self) -> int:

@@ -27,7 +27,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rindices.problems import InputError, Remedy
 
@@ -69,7 +69,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         rights = _make_private(beside, like=path)
         yield beside
-        _flush(beside)
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())  # even a power failure leaves either the old or the new file complete
         with contextlib.suppress(OSError):  # some network drives have no permissions
             beside.chmod(rights)
         _rename(beside, path)
@@ -146,12 +147,6 @@ def may_be_alive(process: int) -> bool:
     return True
 
 
-def _flush(path: Path) -> None:
-    """Flush a file to disk, so that even a power failure leaves either the old or the new file complete."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
 def _rename(beside: Path, path: Path) -> None:
     """Replace a file, trying repeatedly: Windows and network drives refuse while somebody is reading it."""
     for pause in _PAUSES:
@@ -212,25 +207,25 @@ def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def write_csv(table: pd.DataFrame, path: Path, *, digits: int = 6) -> None:
-    """Write a table without its index, completely or not at all, with `digits` significant digits.
+def write_csv(table: pd.DataFrame, path: Path, *, digits: int = 6) -> Path:
+    """Write a table without its index, completely or not at all, with `digits` significant digits; return its path.
 
     Text that a spreadsheet would execute gets a leading apostrophe, which rindices removes on reading (see above).
     """
     write_csv_parts([table], path, digits=digits)
+    return path
 
 
 def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int = 6) -> None:
     """Write tables with the same columns as one, each as it arrives; otherwise like `write_csv`."""
     with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         for position, table in enumerate(tables):
-            quoting: Literal[0, 1] = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
             guarded(table).to_csv(
                 file,
                 index=False,
                 header=position == 0,
                 float_format=f"%.{digits}g",
-                quoting=quoting,
+                quoting=csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL,
                 lineterminator="\n",
             )
 
@@ -246,9 +241,7 @@ def check_writable(path: Path, name: str = "out") -> None:
     if path.exists() and not path.is_file():  # the temporary file would replace it
         what = "a folder" if path.is_dir() else "a device, a pipe or a socket"
         raise InputError(f"{path} is {what}, not a regular file.\nProvide a file name with ", Remedy(name), ".")
-    parent = _link_target(path, name).absolute().parent
-    while not parent.exists():
-        parent = parent.parent
+    parent = next(folder for folder in _link_target(path, name).absolute().parents if folder.exists())
     if not parent.is_dir() or not _is_writable(parent):
         what = f"The folder {parent} is not writable" if parent.is_dir() else f"{parent} is a file, not a folder"
         raise InputError(f"{what}.\nChoose another location with ", Remedy(name), ".")
@@ -359,8 +352,7 @@ def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _everywhere(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    names = [change(name) if isinstance(name, str) else name for name in table.columns]
-    return _cells(table, change).set_axis(names, axis=1)
+    return _cells(table, change).rename(columns=lambda name: change(name) if isinstance(name, str) else name)
 
 
 def _cells(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:

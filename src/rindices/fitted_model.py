@@ -43,8 +43,7 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
         """Fit, then transform the same people, without warnings about people unlike the others in training."""
         fitted = self.fit(X, y, covariates)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OutsideTraining)
+        with warnings.catch_warnings(action="ignore", category=OutsideTraining):
             return fitted.transform(X, covariates)
 
     def __sklearn_tags__(self) -> Tags:
@@ -204,8 +203,9 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         check_is_fitted(self, "models_")
         X, table = self._new_people(X, covariates, unfilled="the effects of a site are learned from complete regions")
         model, site = copy(self), None if self.correction is None else self.correction.site
-        covariates_there = pd.DataFrame() if table is None else table
-        model.preprocessing_ = self.preprocessing_.with_new_sites(X, covariates_there, few_controls=few_controls)
+        model.preprocessing_ = self.preprocessing_.with_new_sites(
+            X, pd.DataFrame() if table is None else table, few_controls=few_controls
+        )
         sites = () if model.preprocessing_.harmonizer is None else model.preprocessing_.harmonizer.sites
         model.contract_ = replace(
             self.contract_,
@@ -248,8 +248,8 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         ndarray of shape (n_samples, n_patterns, n_features)
             Negative where the pattern made a region smaller.
         """
-        scaled = self.prepare(X, covariates).values
-        return inference.decompose(self.models_, scaled) * self.preprocessing_.scaler.sd / SCALED_SD
+        changes = inference.decompose(self.models_, self.prepare(X, covariates).values)
+        return changes * self.preprocessing_.scaler.sd / SCALED_SD
 
     def synthesize(self, X: Any, z: ArrayLike, covariates: Any = None) -> np.ndarray:
         """Return controls as f transforms them by severities `z`, in the units of `X`.
@@ -312,10 +312,10 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         # A percentage is meaningless for values that may be negative, such as z-scores.
         sizes = np.where(self.contract_.ranges[0] < 0, np.nan, np.abs(scaler.mean))
         percent = 100 * in_sd.mean(axis=0) * scaler.sd / sizes
-        values = zip(names, (in_sd.mean(axis=0), percent, spread_over_repetitions(in_sd)), strict=True)
+        values = map(np.ravel, (in_sd.mean(axis=0), percent, spread_over_repetitions(in_sd)))
         return pd.DataFrame(
             {"region": regions * n_patterns, "pattern": np.repeat(np.arange(n_patterns) + 1, len(regions))}
-            | {name: numbers.ravel() for name, numbers in values}
+            | dict(zip(names, values, strict=True))
         )
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:

@@ -56,8 +56,7 @@ class Message(_NotText, tuple[str | Remedy | Command, ...]):
     """
 
     def __new__(cls, *parts: Text) -> Message:  # noqa: D102
-        flat = (part if isinstance(part, Message) else (part,) for part in parts)
-        return super().__new__(cls, (one for part in flat for one in part))
+        return super().__new__(cls, (one for part in parts for one in (part if isinstance(part, Message) else (part,))))
 
     def __getnewargs__(self) -> tuple[str | Remedy | Command, ...]:
         return tuple(self)  # errors are passed between processes

@@ -147,8 +147,9 @@ def source_columns(name: str) -> list[KnownColumn]:
         written = _WRITTEN[source].fullmatch(small) if source in _WRITTEN else None
         key = next(filter(None, written.groups())) if written else small
         columns = source_meanings(source)
-        other = re.sub(r"\d+", "*", key)  # a number that the dictionary does not have, in a form that it has
-        if (meaning := columns.get(key) or columns.get(other)) and (written or not key.isdigit()):
+        # A number that the dictionary does not have may be in a form that it has.
+        meaning = columns.get(key) or columns.get(re.sub(r"\d+", "*", key))
+        if meaning and (written or not key.isdigit()):
             meanings.append(meaning)
     return meanings
 
@@ -244,8 +245,7 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
     """
     every = list(names)
-    written, sided = _with_muse_numbers(every), list[tuple[str, str, str]]()
-    numbered = atlas_meanings("muse")
+    written, numbered = _with_muse_numbers(every), atlas_meanings("muse")
     # The side of a number, or of a study's name, is in a dictionary; what remains is its title for the region.
     meanings = {
         name: one
@@ -254,16 +254,13 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
         if one and one.kind == "region" and one.side
     }
     several = len({one.measure for one in meanings.values()}) > 1
-    for name in every:
-        side, base = split_side(name)
-        if not side and name in meanings:
-            side, base = meanings[name].side, meanings[name].what + f", {meanings[name].measure}" * several
-        sided.append((name, side, base))
-    counts = Counter((side, base) for _, side, base in sided)
+    titles = {name: (one.side, one.what + f", {one.measure}" * several) for name, one in meanings.items()}
+    sided = [titles[name] if name in titles and not split_side(name)[0] else split_side(name) for name in every]
+    counts = Counter(sided)
     # Two lefts, or a region with the name of the pair, would make the common name ambiguous.
     return {
         name: (side, base)
-        for name, side, base in sided
+        for name, (side, base) in zip(every, sided, strict=True)
         if side and counts["left", base] == counts["right", base] == 1 and base not in every
     }
 
@@ -276,10 +273,8 @@ def pairs_of_sides(names: Iterable[str]) -> list[tuple[str, str]]:
     >>> pairs_of_sides(["Lthal", "Rthal", "ctx-lh-insula", "ctx-rh-insula", "vermis"])
     [('Lthal', 'Rthal'), ('ctx-lh-insula', 'ctx-rh-insula')]
     """
-    pairs: dict[str, dict[str, str]] = {}
-    for name, (side, base) in pair_sides(names).items():
-        pairs.setdefault(base, {})[side] = name
-    return [(pair["left"], pair["right"]) for pair in pairs.values()]
+    name_of = {sided: name for name, sided in pair_sides(names).items()}
+    return [(name_of["left", base], name_of["right", base]) for base in dict.fromkeys(base for _, base in name_of)]
 
 
 def known_regions(names: Iterable[str]) -> dict[str, KnownColumn]:
@@ -299,8 +294,9 @@ def known_regions(names: Iterable[str]) -> dict[str, KnownColumn]:
     """
     every = list(dict.fromkeys(map(str, names)))
     written = _with_muse_numbers(every)
-    by_atlas = [{name: region for name in every if (region := _region(written[name], atlas))} for atlas in ATLASES]
-    return max(by_atlas, key=len)
+    return max(
+        ({name: region for name in every if (region := _region(written[name], atlas))} for atlas in ATLASES), key=len
+    )
 
 
 def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
@@ -368,8 +364,9 @@ def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
     """Return names as they are looked up; bare numbers become MUSE names if nearly all are numbers of MUSE."""
     every = {name: name for name in names}
     bare = [name for name in every if name.isdecimal()]
-    numbers = {f"{key}" for key in atlas_meanings("muse") if isinstance(key, int)}
-    numbers |= {key.removeprefix("muse_volume_") for key in source_meanings("nichart_dlmuse")}
+    numbers = {f"{key}" for key in atlas_meanings("muse") if isinstance(key, int)} | {
+        key.removeprefix("muse_volume_") for key in source_meanings("nichart_dlmuse")
+    }
     muse = [name for name in bare if name in numbers]
     if len(muse) >= _MUSE_REGIONS and len(muse) >= _MUSE_SHARE * len(bare):
         every |= {name: f"MUSE_Volume_{name}" for name in muse}

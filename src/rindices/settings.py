@@ -47,6 +47,7 @@ _SCAN_NOISE = (
     "For change between visits: sd of a severity over repeated scans of an unchanged person; one "
     "value, or one per pattern."
 )
+_LIMITS = "Severity limits of the subgroups: low is below the first, high above the second."
 _NOISE = numbers("0.04 or 0.03,0.05,0.04")
 _EXCLUDE = "Numeric columns that are not regions: names or prefix*, separated by commas, or @file."
 
@@ -212,12 +213,7 @@ class OutputSettings(TakesPlainValues):
     """What a run writes in addition to its tables."""
 
     report: bool = setting(True, FLAG, "Write report.html.")
-    limits: tuple[float, float] = setting(  # the paper's
-        (0.4, 0.7),
-        LIMITS,
-        "Severity limits of the subgroups: low is below the first, high above the second.",
-        option="subgroup-limits",
-    )
+    limits: tuple[float, float] = setting((0.4, 0.7), LIMITS, _LIMITS, option="subgroup-limits")  # the paper's
     show_ids: bool = setting(False, FLAG, _SHOW_IDS)
     figures: Path | None = setting(None, PATH, _FIGURES)
     bids: bool = setting(False, FLAG, "Also write the scores as a BIDS derivative (r_indices.tsv and .json).")
@@ -271,13 +267,7 @@ class LaterScores(TakesPlainValues):
 class ReportSettings(FollowUpSettings, LaterScores):
     """How the report of a run is rewritten; settings not given are as before."""
 
-    limits: tuple[float, float] | None = setting(
-        None,
-        LIMITS,
-        "Severity limits of the subgroups: low is below the first, high above the second.",
-        option="subgroup-limits",
-        unset="as before",
-    )
+    limits: tuple[float, float] | None = setting(None, LIMITS, _LIMITS, option="subgroup-limits", unset="as before")
     scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="as before")
     atlas: Path | None = setting(None, PATH, "Label image (NIfTI) on which the patterns are shown.")
     atlas_table: Path | None = setting(None, PATH, "Table that assigns labels to regions: columns label and region.")
@@ -292,13 +282,7 @@ class ImageSettings(TakesPlainValues):
     mask: Path | None = setting(None, PATH, "Mask of the voxels to test.", unset="the standard brain")
     regressions: bool = setting(False, FLAG, "Also regress the images of all patients on each severity.")
     resample: bool = setting(False, FLAG, "Resample images that are on a different grid; otherwise they are rejected.")
-    limits: tuple[float, float] | None = setting(
-        None,
-        LIMITS,
-        "Severity limits of the subgroups: low is below the first, high above the second.",
-        option="subgroup-limits",
-        unset="as in the run",
-    )
+    limits: tuple[float, float] | None = setting(None, LIMITS, _LIMITS, option="subgroup-limits", unset="as in the run")
     show_ids: bool = setting(False, FLAG, _SHOW_IDS)
 
 

@@ -183,10 +183,6 @@ class Setting:
         except ValueError as error:
             raise InputError(Remedy(self.name), f" should be {self.kind.should}, but got {text!r}.") from error
 
-    def write(self, value: object) -> str:
-        """Return the text that stands for a value."""
-        return self.kind.write(value)
-
 
 def setting(
     default: Any,
@@ -218,8 +214,7 @@ def setting(
         Whether a ``run.toml`` must contain it, whatever the default is.
     """
     own, _, also = option.partition(",")
-    about = Setting(kind, help, own, unset, label, resumes, always, also)
-    return field(default=default, metadata={"setting": about})
+    return field(default=default, metadata={"setting": Setting(kind, help, own, unset, label, resumes, always, also)})
 
 
 def settings_of(settings: type) -> tuple[Setting, ...]:
@@ -232,10 +227,10 @@ def settings_of(settings: type) -> tuple[Setting, ...]:
     >>> first.name, first.parameter, first.read("2-4")
     ('n_patterns', 'patterns', (2, 3, 4))
     """
-    described = [(one, one.metadata["setting"]) for one in fields(settings) if "setting" in one.metadata]
     return tuple(
         replace(about, name=one.name, default=one.default, option=about.option or one.name.replace("_", "-"))
-        for one, about in described
+        for one in fields(settings)
+        if (about := one.metadata.get("setting"))
     )
 
 

@@ -67,7 +67,12 @@ def check(
     if json:
         typer.echo(checked.model_dump_json(indent=2))
     if report is not None:
-        show_places({"Page": _write_page(checked, report)})
+        from rindices.pages.layout import write_sheet
+        from rindices.run.first_look_and_power import look_pictures
+
+        drawn = () if checked.look is None else look_pictures(checked.look)
+        page = write_sheet("check", report, title=f"Check of {checked.source}", found=checked, pictures=drawn)
+        show_places({"Page": page})
     if not checked.usable:
         ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
         helps = f" Ways to fix this: {'; '.join(checked.remedies)}." if checked.remedies else ""
@@ -95,33 +100,18 @@ def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable
     return checked
 
 
-def _write_page(checked: CheckedTable, report: Path) -> Path:
-    from rindices.pages.layout import write_sheet
-
-    pictures: tuple[object, ...] = ()
-    if checked.look is not None:
-        from rindices.run.first_look_and_power import look_pictures
-
-        pictures = look_pictures(checked.look)
-    return write_sheet("check", report, title=f"Check of {checked.source}", found=checked, pictures=pictures)
-
-
 def _show_columns(checked: CheckedTable) -> None:
     """Show the role of each column: regions by kind, others by name."""
     console.print(f"{checked.source}: {counted(checked.n_rows, 'row')}, {counted(len(checked.columns), 'column')}.")
-    roles: dict[tuple[str, str], list[str]] = {}
-    for column in checked.columns:
-        if column.role != "a region":
-            roles.setdefault((column.role, column.why), []).append(column.name)
-    for (role, why), names in roles.items():
+    for role, why in dict.fromkeys((one.role, one.why) for one in checked.columns if one.role != "a region"):
+        names = [one.name for one in checked.columns if (one.role, one.why) == (role, why)]
         console.print(f"{listed(names)}: {role[2:] + 's' if role[:2] == 'a ' and len(names) > 1 else role} ({why}).")
     console.print(regions_in_words(checked.kinds))
-    suspects: dict[str, list[str]] = {}
-    for column in checked.columns:
-        if column.suspicion:
-            suspects.setdefault(f"{column.suspicion}, judging by {column.suspected_by}", []).append(column.name)
-    for what, names in suspects.items():
-        console.print(f"Treated as regions, but they may not be: {listed(names)} ({what}).", style="yellow")
+    for what, why in dict.fromkeys((one.suspicion, one.suspected_by) for one in checked.columns if one.suspicion):
+        names = [one.name for one in checked.columns if (one.suspicion, one.suspected_by) == (what, why)]
+        console.print(
+            f"Treated as regions, but they may not be: {listed(names)} ({what}, judging by {why}).", style="yellow"
+        )
     for what in ("missing", "impossible"):
         gaps = {column.name: getattr(column, what) for column in checked.columns if getattr(column, what)}
         if gaps:
@@ -174,8 +164,9 @@ def gather(
     """
     from rindices.run.gather_folder import gather_folder
 
+    dictionary = out.with_suffix(".json")
     check_output(out, "out", TABLE)
-    check_output(out.with_suffix(".json"), "out", (".json",))
+    check_output(dictionary, "out", (".json",))
     gathered = gather_folder(folder, out, gathering)
     warn(gathered.notes)
     for where, problem in gathered.left_out.items():
@@ -190,8 +181,8 @@ def gather(
                 "not be comparable; see the column program."
             ]
         )
-    show_places({"Table": out, "Dictionary": gathered.dictionary})
-    console.print(f"Next: rindices check {out} --dictionary {gathered.dictionary} --join LABELS.csv")
+    show_places({"Table": out, "Dictionary": dictionary})
+    console.print(f"Next: rindices check {out} --dictionary {dictionary} --join LABELS.csv")
 
 
 @command()
@@ -213,11 +204,12 @@ def power(*, asked: PowerSettings) -> None:
             Remedy("figure"),
             ".",
         )
-    n_regions = asked.n_regions
-    if asked.like is None:
-        table = first_look_and_power.chances(asked.n_controls, asked.n_patients, n_regions)
-    else:
-        table, n_regions = first_look_and_power.like_own(asked.like, asked.n_controls, asked.n_patients)
+    sizes = asked.n_controls, asked.n_patients
+    table, n_regions = (
+        (first_look_and_power.chances(*sizes, asked.n_regions), asked.n_regions)
+        if asked.like is None
+        else first_look_and_power.like_own(asked.like, *sizes)
+    )
     console.print(
         f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}, "
         f"{counted(n_regions, 'region')}: probability of finding all patterns, and error in the severities."
@@ -236,7 +228,7 @@ def power(*, asked: PowerSettings) -> None:
     if asked.figure is not None:
         from rindices import plots
 
-        figure = plots.power_curves(first_look_and_power.by_size(n_regions), asked.n_controls, asked.n_patients)
+        figure = plots.power_curves(first_look_and_power.by_size(n_regions), *sizes)
         with atomic_file(asked.figure) as beside:
             if asked.figure.suffix.casefold() == ".png":
                 plots.figure_png(figure, beside)

@@ -138,23 +138,8 @@ def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
 def show_verdict(summary: Summary, whose: str = "") -> None:
     """Show the verdict, the reason for it, and advice; green is for an unqualified yes."""
     headline, advice = summary.verdict_words
-    sentences = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
-    console.print(f"{whose}{sentences}", style=_VERDICT_STYLES.get(summary.state or "", ""))
-
-
-def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
-    """Show where the results are, and a closing line."""
-    show_places(
-        {
-            "R-indices": out / "r_indices.csv",
-            "Patterns": out / "patterns.csv",
-            "Model": out / "model.safetensors",
-            "Picture": out / "r_indices.png",
-            "Report": out / "report.html" if report else None,
-        }
-    )
-    log("done", status="done", exit_code=0, out=str(out), **fields)
-    console.print(last, style="green")
+    sentences = whose + " ".join(filter(None, [headline, summary.reliable_reason, advice]))
+    console.print(sentences, style=_VERDICT_STYLES.get(summary.state or "", ""))
 
 
 def show_places(places: Mapping[str, Path | None]) -> None:
@@ -238,12 +223,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if os.environ.get("RINDICES_DEBUG"):
                 traceback.print_exc()
-            code, logged = INNER_ERROR, without_data(error)
+            code = USER_ERROR if isinstance(error, InputError) or _is_disk_full(error) else INNER_ERROR
+            logged = without_data(error)
             if isinstance(error, InputError):
                 # Logs are kept, so what is wrong with the table, and with whom, goes to standard error only.
-                code, logged = USER_ERROR, f"The input was rejected ({logged}); see standard error for the reason."
-            elif _is_disk_full(error):
-                code = USER_ERROR
+                logged = f"The input was rejected ({logged}); see standard error for the reason."
             log("error", status="failed", exit_code=code, message=logged)
             errors.print(_in_words(error), style="red")
             raise typer.Exit(code) from error

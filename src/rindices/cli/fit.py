@@ -14,7 +14,6 @@ import typer
 
 from rindices.cli.console_and_exits import (
     console,
-    end,
     interruptible,
     log,
     long_wait,
@@ -72,9 +71,10 @@ def simulate(
     sources = [Path(path) for path in (controls, correlation, severities) if path is not None]
     check_output(out, "out", TABLE, *sources)
     check_output(truth, "truth", TABLE, *sources)
-    is_named = severities in SEVERITIES or not Path(severities).is_file()
     tables = {
-        "severities": severities if is_named else read_table(severities),
+        "severities": read_table(severities)
+        if severities not in SEVERITIES and Path(severities).is_file()
+        else severities,
         "severity_correlation": None if correlation is None else _correlation(correlation),
         "controls": None if controls is None else read_table(controls),
     }
@@ -144,7 +144,7 @@ def fit(
     _describe_cohort(plan.cohort)
     if not execution.overwrite and plan.is_complete():
         console.print(f"This run is already complete, so there is nothing to do. {_way_to_missing_output(plan)}")
-        end(out, "Done before.", report=(out / "report.html").is_file())
+        _end(out, "Done before.", report=(out / "report.html").is_file())
         return
     for name, change in ({} if execution.overwrite else plan.more()).items():
         console.print(
@@ -157,8 +157,11 @@ def _describe_cohort(cohort: Cohort) -> None:
     """Show the people and the columns that were read."""
     from rindices.schema.role_guesses import grouped, kinds_of
 
-    people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
-    people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
+    people = [
+        counted(cohort.n_controls, "control"),
+        counted(cohort.n_patients, "patient"),
+        *([counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []),
+    ]
     console.print(
         f"Read {cohort.source}: {', '.join(people)} "
         f"({', '.join(cohort.control_labels)} versus {', '.join(cohort.patient_labels)})."
@@ -200,9 +203,26 @@ def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, 
             f"0.5 is chance).{_NOT_NONE if summary.state == 'not found again' and low > 0.5 else ''}"
         )
     show_verdict(summary)
-    kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
-    took = f"Done in {time.perf_counter() - began:.0f} s."
-    end(out, took, report=report, **{name: getattr(summary, name) for name in kept})
+    kept = {
+        name: getattr(summary, name)
+        for name in ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
+    }
+    _end(out, f"Done in {time.perf_counter() - began:.0f} s.", report=report, **kept)
+
+
+def _end(out: Path, last: str, *, report: bool, **fields: object) -> None:
+    """Show where the results are, and a closing line."""
+    show_places(
+        {
+            "R-indices": out / "r_indices.csv",
+            "Patterns": out / "patterns.csv",
+            "Model": out / "model.safetensors",
+            "Picture": out / "r_indices.png",
+            "Report": out / "report.html" if report else None,
+        }
+    )
+    log("done", status="done", exit_code=0, out=str(out), **fields)
+    console.print(last, style="green")
 
 
 def _way_to_missing_output(plan: PlannedRun) -> str:

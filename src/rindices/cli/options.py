@@ -126,11 +126,7 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
     Defaults of settings are those of the class, or of the instance that is the parameter's default;
     ``Annotated[ApplySettings, "id", "join"]`` has options for these settings only.
     """
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        return app.command(name)(guarded(with_settings(function)))
-
-    return decorate
+    return lambda function: app.command(name)(guarded(with_settings(function)))
 
 
 def with_settings(function: Callable[..., None]) -> Callable[..., None]:
@@ -151,11 +147,10 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(**given: Any) -> None:
         for name, (usual, shown) in groups.items():
-            typed = [(about, given.pop(about.parameter)) for about in shown]
             values = {
                 about.name: about.read(text) if about.kind.type is str else text
-                for about, text in typed
-                if text is not None
+                for about in shown
+                if (text := given.pop(about.parameter)) is not None
             }
             given[name] = replace(usual, **values)
         function(**given)
@@ -170,7 +165,7 @@ def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
     """Return the function parameter that Typer turns into an option."""
     kind = about.kind.type
     is_written = usual not in (None, "", ())
-    decided: Any = about.write(usual) if kind is str and is_written else usual if is_written else None
+    decided: Any = about.kind.write(usual) if kind is str and is_written else usual if is_written else None
     names = [f"--{name}" for name in (about.option, about.also) if name]
     option = typer.Option(
         *(names if usual is False or kind is not bool else []),

@@ -6,6 +6,7 @@ import sys
 import threading
 import webbrowser
 from importlib.util import find_spec
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -172,8 +173,11 @@ def describe(model: Model) -> None:
         + (f" in {1 - 2 * spec.quantile:.0%} of the training sample)" if spec.quantile else ")")
         for spec in contract.covariates
     ]
-    usual = f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
-    ranges = "their range in training (unknown)" if None in contract.feature_minimum else usual
+    ranges = (
+        "their range in training (unknown)"
+        if None in contract.feature_minimum
+        else f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
+    )
     lines = {
         "Model": model,
         "Made by": f"rindices {header.package_version}",
@@ -312,20 +316,21 @@ def compare(
         show_verdict(run.summary, f"{run.folder} ({counted(run.summary.n_patterns, 'pattern')}): ")
     for name, before, now in compared.settings:
         console.print(f"{name}: {before} in the first, {now} in the second.")
-    n_people = counted(len(compared.people), "person is", "people are")
+    n_both = len(compared.people)
     console.print(
-        f"{n_people} in both, {compared.n_patients:,} of them patients. Patterns are matched by {compared.matched_by}."
+        f"{counted(n_both, 'person is', 'people are')} in both, {compared.n_patients:,} of them patients. "
+        f"Patterns are matched by {compared.matched_by}."
     )
     warn(compared.warnings)
     for pair in compared.pairs:
         parts = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
-        if pair.concordance == pair.concordance:  # not NaN
+        if not isnan(pair.concordance):
             parts.append(f"concordance {pair.concordance:.3f} (0.5 is chance)")
-        if pair.map_correlation == pair.map_correlation:
+        if not isnan(pair.map_correlation):
             parts.append(f"correlation of the maps {pair.map_correlation:.2f}")
-        if len(compared.people):
+        if n_both:
             parts.append(f"mean difference {pair.difference:+.3f}, sd {pair.sd:.3f}")
-        if pair.moved is not None and len(compared.people):
+        if n_both and pair.moved is not None:
             parts.append(f"{counted(pair.moved, 'person', 'people')} with non-overlapping intervals")
         console.print("; ".join(parts) + ".")
     for side, numbers in zip(("first", "second"), compared.unmatched, strict=True):

@@ -88,10 +88,11 @@ class RunSettings(Document):
 
     def sections(self) -> dict[str, dict[str, Plain]]:
         """Return the sections as they are written; settings not given are None."""
-        asked = {"table": {"path": self.table.path} | asdict(self.table), "training": asdict(self.training)}
-        written: dict[str, dict[str, Plain]] = json.loads(
-            json.dumps(self.model_dump(exclude_unset=True) | asked, default=str)
-        )
+        settings = self.model_dump(exclude_unset=True) | {
+            "table": {"path": self.table.path} | asdict(self.table),
+            "training": asdict(self.training),
+        }
+        written: dict[str, dict[str, Plain]] = json.loads(json.dumps(settings, default=str))
         return {name: written[name] for name in RunSettings.model_fields if name in written}
 
     def text(self) -> str:

@@ -111,9 +111,7 @@ def apply_table(
         return scores
 
     write_csv_parts(map(scored, chain([first], batches)), out)
-    beside = out.with_name(f"{out.stem}_left_out.csv") if left_out else None
-    if beside is not None:
-        write_csv(pd.concat(left_out), beside)
+    beside = write_csv(pd.concat(left_out), out.with_name(f"{out.stem}_left_out.csv")) if left_out else None
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
@@ -136,9 +134,7 @@ def apply_table(
         correction=asdict(fitted.correction or Correction()),
     )
     changed = change_of(fitted, results[0], summary) if first.visit is not None else {}
-    change = out.with_name(f"{out.stem}_change.csv") if changed else None
-    if change is not None:
-        write_csv(changed["change"], change)
+    change = write_csv(changed["change"], out.with_name(f"{out.stem}_change.csv")) if changed else None
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
     return Applied(summary, counts["rows"], counts["flagged"], beside, change, changed.get("scan_noise"))
@@ -227,8 +223,7 @@ def adapt_model(
     from rindices.estimator import load_model
 
     with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
-        adapted = load_model(model).adapt(people.features[local], people.covariates[local], few_controls=few_controls)
-        adapted.save(out)
+        load_model(model).adapt(people.features[local], people.covariates[local], few_controls=few_controls).save(out)
     notes = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
     sizes = people.covariates[local][contract.site_column].value_counts()
     return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), notes)

@@ -135,7 +135,7 @@ def _cell(value: object) -> str:
 
 
 def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, object]]:
-    n_patterns = sum(re.fullmatch(r"r\d+", str(name)) is not None for name in table.columns)
+    n_patterns = table.filter(regex=r"^r\d+$").shape[1]
     tool = f"R-indices: severities of {n_patterns} disease patterns in regional brain measures (Surreal-GAN)."
     verdict = "" if summary.state is None else " ".join(["", summary.verdict_words[0], summary.reliable_reason])
     entries: dict[str, dict[str, object]] = {"MeasurementToolMetadata": {"Description": tool + verdict}}
@@ -146,8 +146,10 @@ def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, ob
         **dict.fromkeys(summary.control_labels, "counted as control"),
         **dict.fromkeys(summary.patient_labels, "counted as patient"),
     }
-    labels = sorted({label for label in table["diagnosis"].astype(str) if label != "n/a"})
-    levels = {label: meaning.get(plain_text(label), "neither control nor patient") for label in labels}
+    levels = {
+        label: meaning.get(plain_text(label), "neither control nor patient")
+        for label in sorted({*table["diagnosis"].astype(str)} - {"n/a"})
+    }
     entries["diagnosis"] |= {"Levels": levels} if levels else {}
     return entries
 

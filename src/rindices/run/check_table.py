@@ -240,15 +240,15 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
         values, missing, impossible = seen.get(name, (np.array([]), none, none))
         numbers = values[np.isfinite(values) & ~impossible] if values.dtype.kind == "f" and len(values) else values[:0]
         span = [float(of(numbers)) for of in (np.min, np.median, np.max)] if len(numbers) else [None] * 3
-        kind = regions.get(name)
+        kind = regions.get(name, Kind(""))
         columns.append(
             CheckedColumn(
                 name=name,
                 role=role,
                 why=worded(why, wording),
-                measure="" if kind is None else kind.measure,
-                suspicion="" if kind is None else kind.suspicion,
-                suspected_by="" if kind is None else kind.why,
+                measure=kind.measure,
+                suspicion=kind.suspicion,
+                suspected_by=kind.why,
                 missing=int(missing.sum()),
                 impossible=int(impossible.sum()),
                 **dict(zip(("minimum", "median", "maximum"), span, strict=True)),
@@ -265,14 +265,13 @@ def refused_for(
     id_column: str = "",
 ) -> dict[str, object]:
     """Return the fields of `CheckedTable` that state why a table is refused, and what would help."""
-    texts = [worded(one.what, wording) for one in problems]
     return {
         "usable": False,
         "problems": tuple(
             FoundProblem(
                 text=curtain(text), columns=one.where, shown=text if one.where == (id_column,) else curtain(text)
             )
-            for text, one in zip(texts, problems, strict=True)
+            for text, one in ((worded(one.what, wording), one) for one in problems)
         ),
         "remedies": tuple(curtain(worded(one, wording)) for one in error.remedies),
         "fixes": fixes_in([error.message]),
@@ -281,8 +280,11 @@ def refused_for(
 
 def fixes_in(texts: Iterable[Text], sheets: Iterable[str] = ()) -> tuple[FoundRemedy, ...]:
     """Return the settings that messages recommend, and the sheets to choose from."""
-    named = [*remedies_in(texts), *(Remedy("sheet", one) for one in sheets)]
-    return tuple(FoundRemedy(setting=name, value=value) for name, value in named if value is not None)
+    return tuple(
+        FoundRemedy(setting=name, value=value)
+        for name, value in (*remedies_in(texts), *(Remedy("sheet", one) for one in sheets))
+        if value is not None
+    )
 
 
 def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, object]:

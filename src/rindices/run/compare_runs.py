@@ -257,8 +257,7 @@ def check_comparison_folder(out: Path, *runs: Path) -> None:
 
 def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = False) -> Path:
     """Write the tables and the page of a comparison; return the page, which shows ids only with `show_ids`."""
-    tables = pd.DataFrame(compared.pairs), compared.regions, compared.people
-    for name, table in zip(_FILES[:3], tables, strict=True):
+    for name, table in zip(_FILES[:3], (pd.DataFrame(compared.pairs), compared.regions, compared.people), strict=True):
         write_csv(table, out / name)
     names = (str(compared.first.folder), str(compared.second.folder))
     return write_sheet(

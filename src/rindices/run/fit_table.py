@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import date
 from importlib import import_module
@@ -197,8 +198,11 @@ def _fit(
     with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         search.fit(*plan.cohort.of_training(), progress=progress, store=journal)
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
-    damaged = [f"{name} in the journal was damaged and has been retrained." for name in journal.damaged]
-    return [*plan.cohort.messages, *messages, *damaged]
+    return [
+        *plan.cohort.messages,
+        *messages,
+        *(f"{name} in the journal was damaged and has been retrained." for name in journal.damaged),
+    ]
 
 
 def _complete_model(
@@ -232,15 +236,14 @@ def summarise(
 ) -> record.Summary:
     """Return the summary of a finished training."""
     cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
-    preset = model.preset_
     return _people(cohort).updated(
         status=record.DONE,
         n_patterns=model.n_patterns,
         patterns_chosen_from_data=plan.search.n_patterns == AUTO or len(plan.search.n_patterns) > 1,
         correction=asdict(search.correction or Correction())
         | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
-        weights=preset.weights._asdict() | ({"prior": 0.0} if preset.training.start == "random" else {}),
-        preset=preset.name,
+        weights=model.preset_.weights._asdict() | ({"prior": 0.0} if model.preset_.training.start == "random" else {}),
+        preset=model.preset_.name,
         repetitions=len(model.members_) + len(model.left_out_),  # including replacements of failed ones
         members_used=len(model.members_),
         linear_makes_people=inference.linear_makes_people(model.models_),
@@ -279,8 +282,7 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separated | Non
     regions, patient, covariates = cohort.of_training()
     sites = None if cohort.site is None else pd.factorize(cohort.site[cohort.training])[0]
     # A missing region is set to the median of everyone, which carries no information about the group.
-    filled = regions.fillna(regions.median()).to_numpy(float)
-    return separated(filled, patient, covariates, correction, sites)
+    return separated(regions.fillna(regions.median()).to_numpy(float), patient, covariates, correction, sites)
 
 
 def _people(cohort: Cohort) -> record.Summary:
@@ -379,7 +381,7 @@ def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
     """Record in the folder that the run failed, if it can still be written to."""
     from rindices.pages.report import write_report
 
-    try:
+    with suppress(OSError, ValueError):  # the folder still says that the run is not finished
         record.write_summary(
             plan.out,
             _people(plan.cohort).updated(
@@ -391,5 +393,3 @@ def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
         )
         if plan.output.report:
             write_report(plan.out)
-    except (OSError, ValueError):
-        return  # the folder still says that the run is not finished

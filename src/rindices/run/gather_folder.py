@@ -46,8 +46,6 @@ class Gathered(NamedTuple):
         People who were excluded, and why.
     notes
         Notes on missing values and on what was not copied.
-    dictionary
-        The data dictionary written next to the table.
     """
 
     n_people: int
@@ -55,7 +53,6 @@ class Gathered(NamedTuple):
     programs: dict[str, int]
     left_out: dict[str, str]
     notes: tuple[str, ...]
-    dictionary: Path
 
 
 def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered:
@@ -94,23 +91,21 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         ]
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
     if troubled and not settings.leave_out:
-        visits = Message(
-            ", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True)
-        )
         named = listed(troubled, _MOST_NAMED, joiner="\n  ")
         raise InputError(
             f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n  {named}\n"
             "Correct the files, or exclude these entries with ",
             Remedy("leave_out", True),
-            visits if any("longitudinal" in one.problem for one in people) else "",
+            Message(", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True))
+            if any("longitudinal" in one.problem for one in people)
+            else "",
             ".",
         )
     kept = [one for one in people if not one.problem and one.values]
     if not kept:
         raise InputError(f"None of the people in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
     table, notes = _table(kept)
-    dictionary = out.with_suffix(".json")
-    _write_dictionary(dictionary, table, program)
+    _write_dictionary(out.with_suffix(".json"), table, program)
     write_csv(table, out, digits=10)
     return Gathered(
         len(table),
@@ -118,7 +113,6 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         dict(Counter(one.program for one in kept)),
         {str(one.where.relative_to(folder)): one.problem for one in people if one.problem},
         (*program.notes, *repeated, *notes),
-        dictionary,
     )
 
 
@@ -168,12 +162,9 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
         if n_gaps:
             why = f" ({_missing_text(one)})" if one.missing else ""
             notes.append(f"{one.person} lacks {n_gaps} of {table.shape[1]} columns{why}.")
-    ids = {"participant_id": [one.person for one in people]}
-    if any(one.session for one in people):
-        ids[SESSION] = [one.session for one in people]
-    return pd.concat(
-        [pd.DataFrame(ids), table, pd.DataFrame({PROGRAM: [one.program for one in people]})], axis=1
-    ), notes
+    sessions = {SESSION: [one.session for one in people]} if any(one.session for one in people) else {}
+    ids = pd.DataFrame({"participant_id": [one.person for one in people]} | sessions)
+    return pd.concat([ids, table, pd.DataFrame({PROGRAM: [one.program for one in people]})], axis=1), notes
 
 
 def _regions_of(table: pd.DataFrame) -> list[str]:

@@ -131,10 +131,13 @@ def plan_of(
         )
     # If regions were summed, record which columns were left out; otherwise the list of regions suffices.
     asked, summed = cohort.settings, table.features == MUSE72
-    several = [one.name for one in settings_of(TableSettings) if one.kind.several and one.default == ()]
     said = {
         **asdict(asked),
-        **{name: wanted_names(getattr(asked, name)) for name in several},
+        **{
+            one.name: wanted_names(getattr(asked, one.name))
+            for one in settings_of(TableSettings)
+            if one.kind.several and one.default == ()
+        },
         "join": tuple(map(str, paths_of(asked.join))),
         "features": MUSE72 if summed else tuple(map(str, cohort.features.columns)),
         "exclude": wanted_names(table.exclude) if summed else (),
@@ -153,8 +156,13 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
             f"{config} refers to the table {where}, which does not exist.\nProvide the current location of the table: ",
             again,
         )
-    table = TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)})
-    plan = planned(where, out, table, before.training, output)
+    plan = planned(
+        where,
+        out,
+        TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)}),
+        before.training,
+        output,
+    )
     if before.table.sha256 not in (None, plan.cohort.sha256):
         raise InputError(
             f"{where} is not the table used for the run: its contents differ.\nSpecify the original table: ",
@@ -194,8 +202,11 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | Path | No
                 ".",
             )
     check_folder(figures, "figures")
-    own = (out / record.FIGURES).resolve()
-    if figures is not None and out.resolve() in figures.resolve().parents and figures.resolve() != own:
+    if (
+        figures is not None
+        and out.resolve() in figures.resolve().parents
+        and figures.resolve() != (out / record.FIGURES).resolve()
+    ):
         raise InputError(
             Remedy("figures", str(figures)),
             f" is inside the run folder.\nChoose {out / record.FIGURES}, or a folder outside the run folder.",
@@ -288,8 +299,11 @@ def time_needed(
 
 def _has_accelerator() -> bool:
     """Return whether JAX would train on a GPU, without starting JAX, which would occupy the GPU's memory."""
-    plugins = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
-    return plugins and "cuda" in os.environ.get("JAX_PLATFORMS", "cuda") and Path("/dev/nvidiactl").exists()
+    return (
+        any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
+        and "cuda" in os.environ.get("JAX_PLATFORMS", "cuda")
+        and Path("/dev/nvidiactl").exists()
+    )
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")

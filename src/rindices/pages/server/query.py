@@ -49,7 +49,11 @@ def pairs_of(settings: object, desk: Desk) -> Pairs:
         value = getattr(settings, one.name)
         if value == one.default or value in ((), None):
             continue
-        texts = [str(text) for text in value] if one.kind.several and not isinstance(value, str) else [one.write(value)]
+        texts = (
+            [str(text) for text in value]
+            if one.kind.several and not isinstance(value, str)
+            else [one.kind.write(value)]
+        )
         if one.kind.is_file:
             texts = list(map(desk.name, texts))
         pairs += [(one.parameter, _YES if value is True else text) for text in texts]
@@ -68,7 +72,7 @@ def options_of(settings: object, desk: Desk) -> dict[str, Value]:
 def form_of(kind: type, query: QueryParams) -> list[tuple[Setting, str]]:
     """Return the settings in a form, each with its text from an address or otherwise with its default."""
     return [
-        (one, query.get(one.parameter, "").strip() or (one.write(one.default) if one.default else ""))
+        (one, query.get(one.parameter, "").strip() or (one.kind.write(one.default) if one.default else ""))
         for one in settings_of(kind)
         if one.label
     ]
