@@ -76,7 +76,7 @@ def test_it_is_a_keyword_and_a_line_of_run_toml():
 def test_it_is_in_the_form_and_the_address_of_the_page(tmp_path):
     desk = Desk(tmp_path, on_command_line, ())
     query = QueryParams("finder=linear&looks=2-4&gentle=yes&covariates=hand&covariates=foot")
-    filled = {field.about.label: field.value for field in form_of(MoreSearch, query)}
+    filled = {about.label: value for about, value in form_of(MoreSearch, query)}
     assert (filled["Finder"], filled["Looks"], filled["Gentle"]) == ("linear", "2-4", "yes")
     search, table = read_query(MoreSearch, query, desk), read_query(TableSettings, query, desk)
     assert (search, table) == (
