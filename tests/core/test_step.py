@@ -15,7 +15,7 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 
 from rindices.core import networks, step
-from rindices.core.losses import Losses, draw
+from rindices.core.losses import Losses, Prior, draw
 from rindices.core.networks import Parameters
 from rindices.presets import LearningRates, LossWeights, Training
 from tests.core import plain
@@ -232,12 +232,13 @@ def test_regions_that_are_padding_do_not_count(training):
     real = networks.sizes(N_REGIONS, N_PATTERNS)
     parameters = plain.random_parameters(N_REGIONS, N_PATTERNS, seed=1)
     x = 1 + 0.3 * np.random.default_rng(1).standard_normal((BATCH_SIZE, N_REGIONS))
-    draws = draw(jax.random.key(0), BATCH_SIZE, N_PATTERNS, 6, 4)
+    draws, nothing = draw(jax.random.key(0), BATCH_SIZE, N_PATTERNS, 6, 4), jnp.zeros((N_PATTERNS, 16))
 
     @jax.jit
     def losses(parameters, x, share):
-        made = step.synthesise(parameters.transformation, x, draws, training)
-        return step.regularisers(parameters, x, draws, made, step.Data(x, None, x, None, 6, 4, 0, share), training)
+        made, prior = step.synthesise(parameters.transformation, x, draws, training), nothing[:, : x.shape[1]]
+        data = step.Data(x, None, x, None, 6, 4, 0, share, prior=Prior(prior, jnp.ones(N_PATTERNS)))
+        return step.regularisers(parameters, x, draws, made, data, training)
 
     padded = losses(networks.pad(parameters, networks.padded(real, 8)), np.pad(x, [(0, 0), (0, 7)]), N_REGIONS / 16)
     assert jax.tree.map(float, padded) == pytest.approx(jax.tree.map(float, losses(parameters, x, 1.0)), rel=1e-4)

@@ -332,9 +332,9 @@ def test_each_repetition_is_compared_with_the_patients_as_the_discriminator_sees
 
 
 def test_one_is_clearly_above_another_by_standard_errors_of_their_logarithms():
-    far, near = Misfit(np.exp([4.0, 5.0, 6.0])), Misfit(np.exp([2.0, 2.1, 0.2, -3.0]))  # below 1 is chance
+    # A distance below 1 is chance.
+    far, near, alone = (Misfit(np.exp(of)) for of in ([4.0, 5.0, 6.0], [2.0, 2.1, 0.2, -3.0], [6.0]))
     assert (far.value, near.value) == pytest.approx((np.exp(5), np.exp((2 + 2.1 + 0.2 + 0) / 4)))
     at = (5 - (2 + 2.1 + 0.2 + 0) / 4) / np.sqrt(np.var([4, 5, 6], ddof=1) / 3 + np.var([2, 2.1, 0.2, 0], ddof=1) / 4)
     assert [far.is_clearly_above(near, factor * at) for factor in (0.99, 1.01)] == [True, False]
-    assert not near.is_clearly_above(far, 0)
-    assert not far.is_clearly_above(far, 0)
+    assert [one.is_clearly_above(far, 0) for one in (near, far, alone)] == [False, False, True]

@@ -72,7 +72,7 @@ def test_a_category_of_one_value_has_no_effect(volumes, covariates):
 
 
 @pytest.mark.parametrize(
-    ("of_regions", "of_heads", "rtol"), [(1000, 1, 1e-9), *((1, x, 1e-7) for x in (1e-6, 1e3, 1e14))]
+    ("of_regions", "of_heads", "rtol"), [(1000, 1, 1e-9), *((1, x, 1e-7) for x in (1e-18, 1e3, 1e14))]
 )
 def test_units_of_regions_and_covariates_do_not_matter(volumes, covariates, of_regions, of_heads, rtol):
     found = scaled(of_regions * volumes, covariates.assign(head=of_heads * covariates["head"]))

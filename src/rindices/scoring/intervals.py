@@ -277,7 +277,14 @@ class Noise(NamedTuple):
     sd: np.ndarray  # (patterns,) of severities; 0 if there are vectors
 
     def of_regions(self, n_people: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the noise of scans; a column of zeros if that of regions is not known."""
+        """Draw the noise of scans; a column of zeros if that of regions is not known.
+
+        Examples
+        --------
+        >>> noise = Noise(vectors=np.diag([3.0, 6.0, 9.0]), freedom=9.0, sd=np.zeros(1))
+        >>> (noise.of_regions(40_000, np.random.default_rng(0)).std(axis=0) / SCALED_SD).round(1).tolist()
+        [1.0, 2.0, 3.0]
+        """
         if self.vectors is None:
             return np.zeros((n_people, 1))
         return SCALED_SD * rng.standard_normal((n_people, len(self.vectors))) @ self.vectors / np.sqrt(self.freedom)

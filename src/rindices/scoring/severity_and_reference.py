@@ -91,7 +91,13 @@ def increasing(values: np.ndarray) -> np.ndarray:
 
 
 def doses_at(r_indices: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return the severity at which each person's own increasing edges ``(people, DOSES)`` reach the R-index."""
+    """Return the severity at which each person's own increasing edges ``(people, DOSES)`` reach the R-index.
+
+    Examples
+    --------
+    >>> doses_at(np.array([-0.1, 0.12, 1.97, 2.1]), np.tile(DOSES, (4, 1))).round(2).tolist()
+    [0.0, 0.12, 1.97, 2.0]
+    """
     below = np.clip((edges <= r_indices[:, None]).sum(axis=1) - 1, 0, len(DOSES) - 2)[:, None]
     low, high = (np.take_along_axis(edges, below + step, axis=1)[:, 0] for step in (0, 1))
     share = np.clip((r_indices - low) / (high - low), 0, 1)
