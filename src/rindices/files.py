@@ -69,8 +69,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         rights = _make_private(beside, like=path)
         yield beside
-        with beside.open("rb+") as file:
-            os.fsync(file.fileno())  # even a power failure leaves either the old or the new file complete
+        _flush(beside)
         with contextlib.suppress(OSError):  # some network drives have no permissions
             beside.chmod(rights)
         _rename(beside, path)
@@ -145,6 +144,12 @@ def may_be_alive(process: int) -> bool:
     except OSError as error:
         return isinstance(error, PermissionError)  # it belongs to another user
     return True
+
+
+def _flush(path: Path) -> None:
+    """Flush a file to disk, so that even a power failure leaves either the old or the new file complete."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def _rename(beside: Path, path: Path) -> None:
