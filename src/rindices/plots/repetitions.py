@@ -148,15 +148,14 @@ def _placed(best: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _look(rank: Any) -> dict[str, Any]:
+def _look(rank: Any) -> tuple[str, str, Any]:
     """Return the colour, marker and line of an orthogonality."""
-    looks = {"color": SHADES, "marker": MARKERS, "linestyle": _LINES}
-    return {name: of_all[(rank - 1) % len(of_all)] for name, of_all in looks.items()}
+    return SHADES[(rank - 1) % len(SHADES)], MARKERS[(rank - 1) % len(MARKERS)], _LINES[(rank - 1) % len(_LINES)]
 
 
 def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None:
     """Draw the settings of one orthogonality."""
-    colour, marker, line = _look(rank).values()
+    colour, marker, line = _look(rank)
     found = rows[rows[column].notna()]
     axes.plot(found["place"], found[column], color=colour, linestyle=line, linewidth=1, alpha=0.6)
     known = rows.dropna(subset=[column, f"{column}_low", f"{column}_high"])
@@ -182,10 +181,11 @@ def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None
 def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
     weights = sorted(best["orthogonality"].unique())
     several = len(weights) > 1  # a single one is no choice
-    handles = [
-        Line2D([], [], **_look(rank), markersize=MARKER - 1, label=f"orthogonality {weight:g}")
-        for rank, weight in enumerate(weights if several else (), start=1)
-    ]
+    handles = []
+    for rank, weight in enumerate(weights if several else (), start=1):
+        colour, marker, line = _look(rank)
+        look: Any = {"color": colour, "marker": marker, "linestyle": line, "markersize": MARKER - 1}
+        handles.append(Line2D([], [], **look, label=f"orthogonality {weight:g}"))
     which = counted(int(chosen["n_patterns"]), "pattern")
     which += f", orthogonality {chosen['orthogonality']:g}" if several else ""
     handles.append(Line2D([], [], **_RING, markersize=9, label=f"chosen: {which}"))
