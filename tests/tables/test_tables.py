@@ -12,7 +12,7 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from rindices.tables import Table, own_ids, read_source, read_table
+from rindices.tables import Table, id_column_of, read_source, read_table
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, read_dictionary
 from tests.pages.page import missing
 from tests.refusal import refused_with
@@ -208,7 +208,7 @@ def test_a_first_column_of_ids_is_taken_and_said(name, tmp_path):
     ],
 )
 def test_other_first_columns_are_no_ids(columns):
-    assert own_ids(pd.DataFrame(columns), "participant_id") == "participant_id"
+    assert id_column_of(pd.DataFrame(columns), "participant_id") == "participant_id"
 
 
 def joined(tmp_path, ours, theirs, **columns):

@@ -51,10 +51,10 @@ def check(
     2 if fit would reject the table.
     """
     from rindices.run.check_table import check_cohort
-    from rindices.tables import files_of, one_table
+    from rindices.tables import files_of, path_of_tables
 
     set_output(quiet=json)
-    table = one_table(tables)
+    table = path_of_tables(tables)
     check_output(report, "report", PAGE, *files_of(table))
     checked, cohort = check_cohort(table, columns, wording=on_command_line)
     _show_columns(checked)

@@ -123,11 +123,11 @@ def fit(
     interrupted run, repeat the same command.
     """
     from rindices.run.plan import planned, planned_again
-    from rindices.tables import one_table
+    from rindices.tables import path_of_tables
 
     began = time.perf_counter()
     set_output(quiet=execution.quiet, log_json=execution.log_json)
-    table = one_table(tables) if tables else None
+    table = path_of_tables(tables) if tables else None
     if out is None:
         raise InputError("An output folder is required.\nProvide one with ", Remedy("out", Blank("FOLDER")), ".")
     if execution.config is not None:

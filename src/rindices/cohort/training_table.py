@@ -40,8 +40,8 @@ from rindices.tables import (
     Dictionary,
     Source,
     apply_dictionary,
+    id_column_of,
     labelled_parts,
-    own_ids,
     read_source,
     require_column,
     table_in_memory,
@@ -159,7 +159,9 @@ def make_cohort(
     """
     settings = replace(settings or TableSettings(), **choices)  # type: ignore[arg-type]
     frame = table_in_memory(frame, settings.id)
-    settings = replace(settings, id=own_ids(frame, settings.id) if settings.id == TableSettings.id else settings.id)
+    settings = replace(
+        settings, id=id_column_of(frame, settings.id) if settings.id == TableSettings.id else settings.id
+    )
     frame = typed(frame, (settings.id, settings.diagnosis))
     return replace(_look(frame, settings, dictionary or Dictionary()), source=source).cohort()
 

@@ -17,7 +17,7 @@ from rindices.judging.study import Study
 from rindices.problems import counted
 from rindices.settings import Basis
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, members_of
-from rindices.training.execution import Execution, train_members, trajectories_of
+from rindices.training.execution import Execution, train_members
 
 FIRST_REPETITIONS = 3  # of each setting, before most settings are dropped
 # Standard errors of the difference between two misfits beyond which one is worse: finally, and in the first stage.
@@ -286,6 +286,22 @@ def _misfit(study: Study, n_patterns: int, step: int, sound: list[tuple[Trajecto
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *(of.weights_of(k, n_patterns, step) for of, _, k in sound))
     correlations = np.stack([of.correlations[at, k, :n_patterns, :n_patterns] for of, at, k in sound]).astype(float)
     return misfit(models, correlations, study.people(), study.settings.preset.training.composition, study.settings.seed)
+
+
+def trajectories_of(
+    members: list[Member], chunks: Sequence[Chunk], execution: Execution
+) -> list[tuple[Trajectory, np.ndarray, int]]:
+    """Return each member's trajectory, the checkpoints of it to use, and the member's place in it.
+
+    Where a chunk ended early because all its models were frozen, its last checkpoint is used for all later ones; of
+    prolonged models, only the last checkpoint is used.
+    """
+    place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
+    longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}
+    chosen = [(member in longer, *(longer.get(member) or place[member])) for member in members]
+    trajectories = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
+    rows = np.arange(max(len(trajectory.steps) for trajectory, _ in trajectories))
+    return [(trajectory, np.minimum(rows, len(trajectory.steps) - 1), k) for trajectory, k in trajectories]
 
 
 def _at_checkpoint(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> CheckpointResult:

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from rindices.core import inference
 from rindices.core.networks import Parameters, n_patterns
 from rindices.judging.agreement_and_misfit import faults, match_patterns, pairwise
-from rindices.judging.selection import Judged, usable_models
+from rindices.judging.selection import Judged, trajectories_of, usable_models
 from rindices.preprocessing import SCALED_SD, ControlScaler, Preprocessing
 from rindices.preprocessing.covariates import leverage_of, without_effects
 from rindices.preprocessing.missing import HIDDEN, Population
@@ -31,7 +31,7 @@ from rindices.scoring.intervals import Healthy, make_people, severity_intervals
 from rindices.scoring.severity_and_reference import SeverityScale, leave_one_out
 from rindices.settings import State
 from rindices.training.chunks import Chunk, members_of
-from rindices.training.execution import Execution, trajectories_of
+from rindices.training.execution import Execution
 
 _KEPT_SHARE = 0.8  # members must agree with the medoid at least this far above chance, relative to the typical member
 

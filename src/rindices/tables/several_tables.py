@@ -19,16 +19,16 @@ from rindices.tables.table import A_ROW, Part
 _BORDER = re.compile(r"[_.-]")
 
 
-def own_ids(frame: pd.DataFrame, asked: str) -> str:
+def id_column_of(frame: pd.DataFrame, asked: str) -> str:
     """Return the id column of a table: the one requested, one with a usual name, or a first column of ids.
 
     If there is none of these, the requested name is returned, for the caller to refuse.
 
     Examples
     --------
-    >>> own_ids(pd.DataFrame({"MRID": ["a", "b"], "47": [1.0, 2.0]}), "participant_id")
+    >>> id_column_of(pd.DataFrame({"MRID": ["a", "b"], "47": [1.0, 2.0]}), "participant_id")
     'MRID'
-    >>> own_ids(pd.DataFrame({"code": ["a", "b"], "lHip": [1.0, 2.0]}), "participant_id")
+    >>> id_column_of(pd.DataFrame({"code": ["a", "b"], "lHip": [1.0, 2.0]}), "participant_id")
     'code'
     """
     names = [str(name) for name in frame.columns]
@@ -138,7 +138,7 @@ def join_by_id(
     other
         A table with one row per person, or one per person and visit.
     id_column, visit_column
-        Columns to join by; the other table may have its ids elsewhere, see `own_ids`.
+        Columns to join by; the other table may have its ids elsewhere, see `id_column_of`.
         The visit is used if both tables have it; otherwise, one row per person is needed.
     source
         Name of the other table.
@@ -163,7 +163,7 @@ def join_by_id(
     >>> join_by_id(people, scores, "id", source="mmse.csv")[0]["mmse"].tolist()
     [nan, 28.0]
     """
-    theirs = own_ids(other, id_column)
+    theirs = id_column_of(other, id_column)
     for name, table, own in ((source, other, theirs), ("the main table", frame, id_column)):
         if own not in table.columns:
             raise InputError(
@@ -295,7 +295,7 @@ def stacked(
                 "also specified.\n"
                 "Remove the column, or put everyone in a single table with this column."
             )
-    frames = [frame.rename(columns={own_ids(frame, id_column): id_column}) for frame in frames]
+    frames = [frame.rename(columns={id_column_of(frame, id_column): id_column}) for frame in frames]
     everywhere = [name for name in frames[0].columns if all(name in frame.columns for frame in frames)]
     others = {
         file: [str(name) for name in frame.columns if name not in everywhere]

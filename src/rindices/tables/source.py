@@ -13,7 +13,7 @@ from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text,
 from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
-from rindices.tables.several_tables import a_row_each_visit, join_by_id, own_ids, stacked
+from rindices.tables.several_tables import a_row_each_visit, id_column_of, join_by_id, stacked
 from rindices.tables.table import Table, file_and_sheet, labelled_parts
 from rindices.tables.text_and_workbook import KINDS_OF_FILES
 
@@ -149,7 +149,7 @@ def read_source(
     people = [_read(table, (id_column, diagnosis_column)) for table in main]
     others = {table: _read(table, (id_column, diagnosis_column)) for table in names}
     frame = people[0].frame
-    own = own_ids(frame, id_column) if id_column == TableSettings.id else id_column
+    own = id_column_of(frame, id_column) if id_column == TableSettings.id else id_column
     notes: list[Text] = [*(note for one in people for note in one.notes), *_ids_note(own, id_column)]
     if parts:
         frame, said = stacked(parts, [one.frame for one in people], own, diagnosis_column)

@@ -86,7 +86,7 @@ def files_of(path: str | Path) -> tuple[Path, ...]:
     return tuple(file_and_sheet(part.path)[0] for part in labelled_parts(path)) or (file_and_sheet(path)[0],)
 
 
-def one_table(tables: list[Path]) -> Path:
+def path_of_tables(tables: list[Path]) -> Path:
     """Return a path that stands for one table, or for several labelled tables of different people."""
     if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
         raise InputError(

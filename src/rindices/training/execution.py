@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import joblib
-import numpy as np
 from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_backend
 
 from rindices.core import devices
@@ -370,19 +369,3 @@ class _Tally:
 
     def _done(self) -> int:
         return sum(step * len(chunk.members) for chunk, step in self._steps.items())
-
-
-def trajectories_of(
-    members: list[Member], chunks: Sequence[Chunk], execution: Execution
-) -> list[tuple[Trajectory, np.ndarray, int]]:
-    """Return each member's trajectory, the checkpoints of it to use, and the member's place in it.
-
-    Where a chunk ended early because all its models were frozen, its last checkpoint is used for all later ones; of
-    prolonged models, only the last checkpoint is used.
-    """
-    place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
-    longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}
-    chosen = [(member in longer, *(longer.get(member) or place[member])) for member in members]
-    trajectories = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
-    rows = np.arange(max(len(trajectory.steps) for trajectory, _ in trajectories))
-    return [(trajectory, np.minimum(rows, len(trajectory.steps) - 1), k) for trajectory, k in trajectories]
