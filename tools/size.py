@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIMITS = {
-    "statements in src": 16_381,
+    "statements in src": 16_423,
     "files in src": 130,
     "statements of tables, cohort and schema": 2_672,
     "statements in tests": 13_500,

@@ -132,8 +132,10 @@ def _why_not(column: Coded) -> str:
         return f"fewer than {FEWEST_PEOPLE} people have a value"
     if np.ptp(column.values) == 0:
         return "everyone has the same value"
-    rarest = np.bincount(column.values.astype(int), minlength=len(column.levels)).min() if column.levels else np.inf
-    return f"a category has fewer than {FEWEST_IN_CATEGORY} people" if rarest < FEWEST_IN_CATEGORY else ""
+    if not column.levels:
+        return ""
+    counts = np.bincount(column.values.astype(int), minlength=len(column.levels))
+    return f"a category has fewer than {FEWEST_IN_CATEGORY} people" if counts.min() < FEWEST_IN_CATEGORY else ""
 
 
 def _estimate(scores: np.ndarray, column: Coded, given: np.ndarray) -> Estimate:
@@ -305,11 +307,10 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
             seen, others = values[wanted].to_numpy().reshape(2, -1), maps[wanted].dropna()
             if not np.ptp(seen):
                 continue
-            numbers = (
-                {"r": _standardised(others.to_numpy()) @ _standardised(seen.ravel())}
-                if measure == _SUBCORTEX
-                else _compared(seen, others.to_numpy(), spins(tuple(regions), n_spins, seed))
-            )
+            if measure == _SUBCORTEX:
+                numbers = {"r": _standardised(others.to_numpy()) @ _standardised(seen.ravel())}
+            else:
+                numbers = _compared(seen, others.to_numpy(), spins(tuple(regions), n_spins, seed))
             about = {"pattern": pattern, "measure": measure, "disorder": others.index, "n_regions": seen.size}
             rows.append(pd.DataFrame(about | numbers))
     return (pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()).reindex(columns=_RESEMBLANCE_COLUMNS)

@@ -134,15 +134,11 @@ def prognosis(
 
 
 def _note(n_events: int, n_variables: int, spread: float) -> str:
-    cases = (
-        (n_events == 0, "no events"),
-        (spread == 0, "the severity is the same in everyone"),
-        (
-            n_events < FEWEST_EVENTS * n_variables,
-            f"{n_events} events for {n_variables} variables: fewer than ten per variable",
-        ),
-    )
-    return next((note for holds, note in cases if holds), "")
+    if n_events == 0 or spread == 0:
+        return "no events" if n_events == 0 else "the severity is the same in everyone"
+    if n_events < FEWEST_EVENTS * n_variables:
+        return f"{n_events} events for {n_variables} variables: fewer than ten per variable"
+    return ""
 
 
 def _hazard_ratio(follow_up: FollowUp, columns: np.ndarray) -> dict[str, float]:
@@ -152,8 +148,8 @@ def _hazard_ratio(follow_up: FollowUp, columns: np.ndarray) -> dict[str, float]:
     scale = columns.std(axis=0)
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         try:
-            fit = _cox if follow_up.seen is None else _discrete
-            slope, error, p_proportional = fit(follow_up, (columns - columns.mean(axis=0)) / scale)
+            estimate = _cox if follow_up.seen is None else _discrete
+            slope, error, p_proportional = estimate(follow_up, (columns - columns.mean(axis=0)) / scale)
         except (np.linalg.LinAlgError, ValueError, PerfectSeparationError):
             return {}
     if not (np.isfinite([slope, error]).all() and 0 < error < _LARGEST):

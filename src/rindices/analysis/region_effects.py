@@ -1,7 +1,7 @@
 """Regions at increasing severity: averages by severity, subgroups compared with controls, and single people."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -218,10 +218,17 @@ def subgroup_effects(
     return table[order]
 
 
-def subgroups_of(
-    r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float
-) -> Iterator[tuple[int, str, str, np.ndarray]]:
-    """Yield the pattern, the level, the rule in words, and the members of each subgroup of patients."""
+class Subgroup(NamedTuple):
+    """The patients of one pattern and level."""
+
+    pattern: int
+    level: str
+    rule: str  # in words
+    members: np.ndarray
+
+
+def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float) -> Iterator[Subgroup]:
+    """Yield the subgroup of patients of each pattern and level."""
     if not 0 < low < high:
         raise InputError(
             f"The subgroup limits should be positive and increasing, but got {shown(float(low))} and "
@@ -234,9 +241,9 @@ def subgroups_of(
     for number, (name, own) in enumerate(zip(r_indices, scores.T, strict=True), start=1):
         others_low = patients & (np.delete(scores, number - 1, axis=1) < low).all(axis=1)
         little, between = f"{'all' if several else name} < {first}", (own >= low) & (own <= high)
-        yield number, "low", little, others_low & (own < low)
-        yield number, "middle", f"{first} ≤ {name} ≤ {second}{others}", others_low & between
-        yield number, "high", f"{name} > {second}{others}", others_low & (own > high)
+        yield Subgroup(number, "low", little, others_low & (own < low))
+        yield Subgroup(number, "middle", f"{first} ≤ {name} ≤ {second}{others}", others_low & between)
+        yield Subgroup(number, "high", f"{name} > {second}{others}", others_low & (own > high))
 
 
 def _compared(regions: np.ndarray, patients: np.ndarray, others: np.ndarray) -> pd.DataFrame:

@@ -222,7 +222,8 @@ def coded(column: pd.Series, among: np.ndarray | None = None) -> Coded:
     Two distinct values are dichotomous, other numbers continuous, other text categorical. The larger of two numbers is
     coded as 1, as is the alphabetically later of two texts. True/false and pandas categories do not count as numbers.
     """
-    people = column.notna().to_numpy() & (True if among is None else among)
+    known = column.notna().to_numpy()
+    people = known if among is None else known & among
     values = column[column.notna()].infer_objects()
     if is_numeric_dtype(values) and not is_bool_dtype(values):
         numbers = column.to_numpy(float, na_value=np.nan)

@@ -68,9 +68,12 @@ def check(
         typer.echo(checked.model_dump_json(indent=2))
     if report is not None:
         from rindices.pages.layout import write_sheet
-        from rindices.run.first_look_and_power import look_pictures
 
-        drawn = () if checked.look is None else look_pictures(checked.look)
+        drawn: tuple[object, ...] = ()
+        if checked.look is not None:
+            from rindices.run.first_look_and_power import look_pictures
+
+            drawn = look_pictures(checked.look)
         page = write_sheet("check", report, title=f"Check of {checked.source}", found=checked, pictures=drawn)
         show_places({"Page": page})
     if not checked.usable:
@@ -103,8 +106,11 @@ def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable
 def _show_columns(checked: CheckedTable) -> None:
     """Show the role of each column: regions by kind, others by name."""
     console.print(f"{checked.source}: {counted(checked.n_rows, 'row')}, {counted(len(checked.columns), 'column')}.")
-    for role, why in dict.fromkeys((one.role, one.why) for one in checked.columns if one.role != "a region"):
-        names = [one.name for one in checked.columns if (one.role, one.why) == (role, why)]
+    roles: dict[tuple[str, str], list[str]] = {}
+    for column in checked.columns:
+        if column.role != "a region":
+            roles.setdefault((column.role, column.why), []).append(column.name)
+    for (role, why), names in roles.items():
         console.print(f"{listed(names)}: {role[2:] + 's' if role[:2] == 'a ' and len(names) > 1 else role} ({why}).")
     console.print(regions_in_words(checked.kinds))
     for what, why in dict.fromkeys((one.suspicion, one.suspected_by) for one in checked.columns if one.suspicion):
@@ -164,8 +170,8 @@ def gather(
     """
     from rindices.run.gather_folder import gather_folder
 
-    dictionary = out.with_suffix(".json")
     check_output(out, "out", TABLE)
+    dictionary = out.with_suffix(".json")
     check_output(dictionary, "out", (".json",))
     gathered = gather_folder(folder, out, gathering)
     warn(gathered.notes)

@@ -71,10 +71,9 @@ def simulate(
     sources = [Path(path) for path in (controls, correlation, severities) if path is not None]
     check_output(out, "out", TABLE, *sources)
     check_output(truth, "truth", TABLE, *sources)
+    is_named = severities in SEVERITIES or not Path(severities).is_file()
     tables = {
-        "severities": read_table(severities)
-        if severities not in SEVERITIES and Path(severities).is_file()
-        else severities,
+        "severities": severities if is_named else read_table(severities),
         "severity_correlation": None if correlation is None else _correlation(correlation),
         "controls": None if controls is None else read_table(controls),
     }

@@ -353,8 +353,14 @@ class Looked:
                 outliers=tuple(record.outliers),
             )
             messages = (
-                *(*self.told, *self.notes, *record.warning(), *check_comparability(cohort), *record.doubts),
-                *(*seem, *untimed, *changed_people(line.ids, cohort.group, background)),
+                *self.told,
+                *self.notes,
+                *record.warning(),
+                *check_comparability(cohort),
+                *record.doubts,
+                *seem,
+                *untimed,
+                *changed_people(line.ids, cohort.group, background),
             )
             return replace(cohort, messages=messages)
 

@@ -74,10 +74,10 @@ def doses(models: Parameters, controls: np.ndarray, z: np.ndarray) -> np.ndarray
 def _changes(models: Parameters, controls: np.ndarray, severities: np.ndarray) -> np.ndarray:
     """Mean change by each pattern alone, at each severity → ``(models, severities, patterns, regions)``."""
     n_patterns, controls = networks.n_patterns(models), controls[:: -(-len(controls) // _MOST_CONTROLS)]
-    people = controls, np.ones((len(controls), 1))
+    everybody = controls, np.ones((len(controls), 1))
     z = np.concatenate([np.zeros((1, n_patterns)), *(severity * np.eye(n_patterns) for severity in severities)])
-    rows = np.pad(z, [(0, -len(z) % _ROWS), (0, 0)]).reshape(-1, _ROWS, n_patterns)
-    totals = [sum(np.asarray(_totals(models, *block, some)) for block, _ in _blocks(people)) for some in rows]
+    batches = np.pad(z, [(0, -len(z) % _ROWS), (0, 0)]).reshape(-1, _ROWS, n_patterns)
+    totals = [sum(np.asarray(_totals(models, *block, batch)) for block, _ in _blocks(everybody)) for batch in batches]
     means = np.concatenate(totals, axis=1) / len(controls)
     changes = means[:, 1 : len(z)] - means[:, :1]
     return changes.reshape(len(means), len(severities), n_patterns, -1)
@@ -240,21 +240,21 @@ def _synthesise(models: Parameters, brains: Array, z: Array, composition: str) -
 
 
 @jax.jit
-def _totals(models: Parameters, brains: Array, counts: Array, z: Array) -> Array:
+def _totals(models: Parameters, brains: Array, counted: Array, z: Array) -> Array:
     """Sum over people the change of one pass of f at each row of `z` → ``(models, rows, regions)``.
 
-    However patterns are composed, f adds the same for a pattern alone as this, apart from a constant. `counts` is 0 for
-    people who only pad the block.
+    However patterns are composed, f adds the same for a pattern alone as this, apart from a constant. `counted` is 1
+    for people, and 0 for rows that only pad the block.
     """
     models = _double(models)
 
     def one(f: dict) -> Array:
         everybody = jnp.broadcast_to(z, (len(brains), *z.shape))
-        return jnp.einsum("p,pzr->zr", counts[:, 0], networks.decode(f, networks.encode(f, brains), everybody))
+        return jnp.einsum("p,pzr->zr", counted[:, 0], networks.decode(f, networks.encode(f, brains), everybody))
 
     made = jax.lax.map(one, models.transformation) if models.transformation else jnp.zeros(())
     if models.linear is None:
         return made
     share = models.linear["change"]["share"][:, None, None]
     linear = _linear_changes(models, jnp.broadcast_to(z, (len(share), *z.shape))).sum(axis=2)
-    return (1 - share) * made + share * counts.sum() * linear
+    return (1 - share) * made + share * counted.sum() * linear

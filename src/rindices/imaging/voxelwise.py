@@ -238,11 +238,11 @@ def _planned(
     members = np.flatnonzero(people & ~no_map & ~incomplete)
     n_controls = int(in_group(study.group[members], "control").sum())
     n_patients = len(members) - n_controls
-    few = n_patients < FEWEST_PEOPLE, n_controls < FEWEST_PEOPLE and about[1] != REGRESSION
-    model = None if any(few) else make_model(members, interest[members], study.covariates[members])
+    few_patients, few_controls = n_patients < FEWEST_PEOPLE, n_controls < FEWEST_PEOPLE and about[1] != REGRESSION
+    model = None if few_patients or few_controls else make_model(members, interest[members], study.covariates[members])
     reasons = (
-        (few[0], f"fewer than {FEWEST_PEOPLE} patients"),
-        (few[1], f"fewer than {FEWEST_PEOPLE} controls"),
+        (few_patients, f"fewer than {FEWEST_PEOPLE} patients"),
+        (few_controls, f"fewer than {FEWEST_PEOPLE} controls"),
         (model is None, "the covariates alone distinguish these people"),
         (model is not None and model.freedom < FEWEST_PEOPLE, "too few people for the number of covariates"),
     )

@@ -70,12 +70,12 @@ def cards_section(view: RunView) -> dict[str, object]:
     """Return a card for each pattern: brain, strongest regions, severities, age, and who has it."""
     people, training = view.run.results.first_visits, _training(view)
     (brains, pieces), had = brains_of(view), [high for _, _, high in view.reference]
-    several = had and (people["group"] == "patient").sum() >= _FEW and view.run.summary.n_patterns > 1
+    has_mixture = had and (people["group"] == "patient").sum() >= _FEW and view.run.summary.n_patterns > 1
     alt = (
         "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 of 100 "
         "controls."
     )
-    mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt) if several else None
+    mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt) if has_mixture else None
     return {
         "cards": [_card(view, place, training, had) for place in range(1, view.run.summary.n_patterns + 1)],
         "brains": brains,

@@ -191,6 +191,10 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
     ]
     told = {name: view.run.summary.follow_up.get(name) for name in FOLLOW_UP}
     alt = "Proportion of people with and without the event over time, in thirds of each severity, with numbers at risk."
+    picture = None
+    if curves is not None:
+        figure = plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None)
+        picture = view.gallery.draw("follow_up", figure, alt)
     return {
         "told": told,
         "covariates": [name for name in view.run.adjusted if name != view.run.summary.correction.site],
@@ -198,12 +202,6 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         "kind": table["kind"].iloc[0],
         "changing": listed(table["pattern"][table["p_proportional"] < _CHANGING]),
         "few": [note for note in table["note"].unique() if note],
-        "picture": None
-        if curves is None
-        else view.gallery.draw(
-            "follow_up",
-            plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None),
-            alt,
-        ),
+        "picture": picture,
         "table": Table("Severities and the event", columns, source="analysis/prognosis.csv"),
     }

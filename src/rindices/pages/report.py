@@ -218,7 +218,7 @@ def layers_of(view: RunView) -> dict[str, list[tuple[Section, Markup]]]:
 
     If a model was applied to new people, they come first and the model after them.
     """
-    sections = SECTIONS
+    sections = dict(SECTIONS)
     if view.run.summary.applied:
         sections = {"explorer": sections["explorer"]} | sections
         sections |= {
@@ -234,9 +234,10 @@ def layers_of(view: RunView) -> dict[str, list[tuple[Section, Markup]]]:
 def section_html(section: Section, view: RunView) -> Markup:
     """Return a section of a run as HTML; empty if there is nothing to show."""
     data, run = section.contents(view), view.run
+    if data is None:
+        return Markup("")
     shown = {"run": run, "summary": run.summary, "n_people": len(run.results.first_visits), "strip": view.gallery.strip}
-    # The template escapes what it shows.
-    return Markup("" if data is None else render(f"{section.name}.html.j2", data=data, **shown))
+    return Markup(render(f"{section.name}.html.j2", data=data, **shown))  # escaped by the template
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,11 @@ def verdict_section(view: RunView) -> dict[str, object] | None:
     evidence, balance, check = view.run.summary.evidence, view.run.summary.balance, view.run.analyses.get("group_check")
     if evidence is None and balance is None and check is None:
         return None
+    picture = None
+    if evidence is not None and evidence.limit is not None:
+        picture = spectrum_picture(view.gallery, evidence.eigenvalues, evidence.band, evidence.limit)
     return {
-        "picture": None
-        if evidence is None or evidence.limit is None
-        else spectrum_picture(view.gallery, evidence.eigenvalues, evidence.band, evidence.limit),
+        "picture": picture,
         "balance": _balance_table(pd.DataFrame([*balance])) if balance else None,
         "imbalanced": [row["variable"] for row in balance or () if row["imbalanced"]],
         "check": None if check is None else _check_table(check),

@@ -60,10 +60,11 @@ def impossible_regions(block: NDArray[np.float64], reference: NDArray[np.float64
     for position in np.flatnonzero(((block <= 0) | np.isin(block, _CODES)).any(axis=0)).tolist():
         values, others = block[:, position], reference[np.isfinite(reference[:, position]), position]
         if len(others):
-            are_positive = bool(np.mean(others < 0) <= _FEW and np.quantile(others, 0.25) > 0)
-            bad[:, position] |= (
-                suspected_codes(values, others) | ((values < 0) & are_positive) | ((values <= 0) & _is_size(others))
-            )
+            bad[:, position] |= suspected_codes(values, others)
+            if np.mean(others < 0) <= _FEW and np.quantile(others, 0.25) > 0:
+                bad[:, position] |= values < 0
+            if _is_size(others):
+                bad[:, position] |= values <= 0
     return bad
 
 

@@ -239,7 +239,8 @@ class Scaled(NamedTuple):
 
     def of(self, rows: np.ndarray) -> Self:
         """Return some of the people."""
-        return type(self)(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+        covariates = None if self.covariates is None else self.covariates[rows]
+        return type(self)(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
 
 
 class Scores(NamedTuple):

@@ -237,10 +237,18 @@ def fit_curves(models: Parameters, brains: np.ndarray) -> np.ndarray:
     return (means - means[:, :1]) / (means[:, -1:] - means[:, :1])
 
 
+class Scored(NamedTuple):
+    """The scale of a consensus, the R-indices of controls as if it had not seen them, and how these are obtained."""
+
+    scale: SeverityScale
+    r_indices: np.ndarray
+    held_out: HeldOut
+
+
 def fit_scale(
     models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
-) -> tuple[SeverityScale, np.ndarray, HeldOut]:
-    """Return the scale of a consensus, the R-indices of controls as if unseen, and how these are obtained from scores.
+) -> Scored:
+    """Return the scale of a consensus, and the scores of the controls.
 
     A person's severity is the one at which their R-index is the median: R-indices of people whom f changes fully are
     mostly below 1, and those of healthy people above 0. Such curves and intervals need several repetitions, and a
@@ -252,10 +260,10 @@ def fit_scale(
     honest = unseen.scores(scores, np.arange(scores.shape[1]))
     reference = np.quantile(honest, CENTILES, axis=0, method="weibull").T if healthy.held_out.any() else None
     if n_models < FEWEST:
-        return SeverityScale(fit_curves(models, healthy.brains), reference), honest, unseen
+        return Scored(SeverityScale(fit_curves(models, healthy.brains), reference), honest, unseen)
     copula = np.eye(honest.shape[1]) if correlation is None else correlation
     by_dose = quantiles(models, healthy, composition, copula, seed)
-    return SeverityScale(usual_severities(by_dose), reference, by_dose), honest, unseen
+    return Scored(SeverityScale(usual_severities(by_dose), reference, by_dose), honest, unseen)
 
 
 def usual_severities(quantiles: np.ndarray) -> np.ndarray:

@@ -65,7 +65,8 @@ def options_of(settings: object, desk: Desk) -> dict[str, Value]:
     kinds, pairs = {one.parameter: one.kind for one in settings_of(type(settings))}, pairs_of(settings, desk)
     if apart := [text for name, text in pairs if kinds[name].several and "," in text]:
         raise InputError(f"The name {apart[0]!r} has a comma, which separates names in a command.\nRename the column.")
-    texts = {name: ",".join(text for own, text in pairs if own == name) for name, _ in pairs}
+    names = dict.fromkeys(name for name, _ in pairs)
+    texts = {name: ",".join(text for own, text in pairs if own == name) for name in names}
     return {name: True if kinds[name].type is bool else text for name, text in texts.items()}
 
 
@@ -105,9 +106,10 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
 def with_group(settings: TableSettings, label: str, group: str) -> TableSettings:
     """Return settings in which people with a label are controls, patients, or neither."""
     control, patients = (
-        (*(one for one in getattr(settings, name) or () if one != label), *([label] if group == called else []))
-        for name, called in (("control", "controls"), ("patients", "patients"))
+        tuple(one for one in getattr(settings, name) or () if one != label) for name in ("control", "patients")
     )
+    control = (*control, label) if group == "controls" else control
+    patients = (*patients, label) if group == "patients" else patients
     return replace(settings, control=control or None, patients=patients or None)
 
 

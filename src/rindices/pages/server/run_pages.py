@@ -212,9 +212,8 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
         row = row_of(desk, name) if begun else None
         if row is not None and row.status == "damaged":
             training = training._replace(state=row.status, said=row.trouble)
-        can_go_on = training.state not in ("running", "refused") and (
-            row.settings is not None if row else name in desk.children
-        )
+        has_settings = row.settings is not None if row else name in desk.children
+        can_go_on = has_settings and training.state not in ("running", "refused")
         kept = any(desk.path(name).glob("*/*.safetensors"))  # in its journal, or from a run that it extends
         return page(desk, "running", name, {"run": name, "training": training, "can_go_on": can_go_on, "kept": kept})
     run = read_run(desk, name)
