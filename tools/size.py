@@ -12,7 +12,7 @@ from pathlib import Path
 LIMITS = {
     "statements in src": 16_423,
     "files in src": 130,
-    "statements of tables, cohort and schema": 2_672,
+    "statements of tables, cohort and schema": 2_675,
     "statements in tests": 13_500,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,
