@@ -116,6 +116,7 @@ def no_memory(monkeypatch):
         {"subjects/sub-0001/stats/aseg.stats": "# Title Segmentation Statistics"},
     ),
     Case("nothing to gather", "gather . --out t.csv", (". contains no recognised files",), "Expected FreeSurfer"),
+    Case("gathered into a folder", "gather . --out .", (". is a folder, not a regular file",), "file name with --out"),
     Case("no folder to gather", "gather no --out t.csv", ("no is not a folder",), "Provide the output folder"),
     Case("gathered tabs", "gather . --out t.tsv", ("but got t.tsv",), "use t.csv"),
     Case("unknown measure", "gather . --out t.csv --measures curvature", ("'curvature'",), "volume, thickness, area"),
