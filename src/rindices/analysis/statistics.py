@@ -227,7 +227,7 @@ def coded(column: pd.Series, among: np.ndarray | None = None) -> Coded:
     values = column[column.notna()].infer_objects()
     if is_numeric_dtype(values) and not is_bool_dtype(values):
         numbers = column.to_numpy(float, na_value=np.nan)
-        people &= np.isfinite(numbers)  # infinite numbers count as missing
+        people = people & np.isfinite(numbers)  # infinite numbers count as missing
         numbers = numbers[people]
         distinct = np.unique(numbers)
         if len(distinct) != 2:
