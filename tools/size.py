@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIMITS = {
-    "statements in src": 16_423,
+    "statements in src": 16_427,
     "files in src": 130,
-    "statements of tables, cohort and schema": 2_675,
+    "statements of tables, cohort and schema": 2_679,
     "statements in tests": 13_500,
     "mappings of Any in src": 7,
     "command-line options outside cli": 0,

@@ -186,13 +186,22 @@ def test_parquet_with_damaged_text_is_refused_before_the_text_is_used_and_all_of
 
 
 @pytest.mark.parametrize(
-    "name", ["Measure:volume", "lh.aparc.thickness", "MRID", "RID", "eid", "subject", "SubjID", "src_subject_id", "who"]
+    ("name", "ids"),
+    [
+        *(
+            (name, ["1.10", "1.1"])
+            for name in ("Measure:volume", "lh.aparc.thickness", "MRID", "RID", "eid", "subject")
+        ),
+        *((name, ["1.10", "1.1"]) for name in ("SubjID", "src_subject_id")),
+        ("who", ["a", "b"]),
+    ],
 )
-def test_a_first_column_of_ids_is_taken_and_said(name, tmp_path):
-    pd.DataFrame({name: ["a", "b"], "lHip": [3.1, 2.9]}).to_csv(tmp_path / "people.csv", index=False)
+def test_a_first_column_of_ids_is_taken_and_said(name, ids, tmp_path):
+    pd.DataFrame({name: ids, "lHip": [3.1, 2.9]}).to_csv(tmp_path / "people.csv", index=False)
     source = read_source(tmp_path / "people.csv")
-    assert (source.id_column, [str(note) for note in source.notes]) == (
+    assert (source.id_column, source.frame[name].tolist(), [str(note) for note in source.notes]) == (
         name,
+        ids,
         [f"Ids are read from column {name!r}; to use another, specify id='COLUMN'."],
     )
 

@@ -122,7 +122,7 @@ def read_people(
     if file is not None:
         as_text = {*text_columns, source.id_column}
         parts = (typed(batch, as_text, decimal_comma=file.decimal_comma) for batch in file.batches())
-        batches = [file.read()] if whole or check.visit else parts
+        batches = [file.read(as_text)] if whole or check.visit else parts
     with with_notes(source.notes):
         for batch in batches:
             people = check.observe(batch)

@@ -192,7 +192,10 @@ def _bids_root(path: Path) -> Path | None:
 def _read(path: Path, text_columns: Sequence[str]) -> Source:
     """Return a table with the dictionary beside it, the files that were read, and notes about its rows."""
     table, sidecar = Table(path, text_columns=text_columns), _sidecar(path)
-    frame, dictionary = table.read(), Dictionary() if sidecar is None else read_dictionary(sidecar)
+    asked = TableSettings.id in text_columns and TableSettings.id not in table.columns
+    ids = id_by_name(table.columns) if asked else None  # such as MRID, which stays text, too: 1.10 is not 1.1
+    frame = table.read(() if ids is None else (ids,))
+    dictionary = Dictionary() if sidecar is None else read_dictionary(sidecar)
     return Source(frame, None, dictionary, tuple(filter(None, (table.file, sidecar))), table.notes)
 
 

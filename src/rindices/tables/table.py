@@ -204,14 +204,15 @@ class Table:
         if not n_rows:
             raise InputError(f"{self.file.name} has a header but no rows below it.\nExpected one row per person.")
 
-    def read(self) -> pd.DataFrame:
+    def read(self, text_columns: Collection[str] = ()) -> pd.DataFrame:
         """Return all rows; a column is numeric if every cell that is not missing parses as a number, otherwise text.
 
-        Columns with neither a name nor any values are left out.
+        Further `text_columns` stay text. Columns with neither a name nor any values are left out.
         """
         cells = pd.concat(list(self.batches()))
         unnamed = [name for name in self.columns if name.startswith("Unnamed: ") and cells[name].isna().all()]
-        return typed(cells.drop(columns=unnamed), self._text_columns, decimal_comma=self.decimal_comma)
+        as_text = {*self._text_columns, *text_columns}
+        return typed(cells.drop(columns=unnamed), as_text, decimal_comma=self.decimal_comma)
 
 
 def _describes_columns(frame: pd.DataFrame) -> bool:
