@@ -282,11 +282,11 @@ def _names_in_file(path: Path) -> tuple[str, ...]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"The list of columns {path} cannot be read.\nExpected a text file with one name per line."
+            f"The list of columns in {path} cannot be read.\nExpected a text file with one name per line."
         ) from error
     names = tuple(dict.fromkeys(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")))
     if not names:
-        raise InputError(f"The list of columns {path} contains no names.\nExpected one name per line.")
+        raise InputError(f"The list of columns in {path} contains no names.\nExpected one name per line.")
     return names
 
 

@@ -112,8 +112,9 @@ def _planned(desk: Desk, name: str, settings: TableSettings, search: SearchSetti
     """Return the words of a training's command, and roughly how long it takes; refuse what training would refuse."""
     if not _NAME.fullmatch(out):
         raise InputError(
-            "The name of a run begins with a letter or a digit and may also contain spaces, dots, - and _, and one / "
-            f"for a run in another folder; names that Windows reserves, such as CON, are refused. Got {out!r}."
+            "The name of a run must begin with a letter or digit; it may contain letters, digits, spaces, dots, - and "
+            "_, and one / for a run in another folder. It must not be one of the names that Windows reserves, such as "
+            f"CON. Got {out!r}."
         )
     desk.path(log_of(Path(out)).as_posix())  # the longest name that the run needs
     record.check_free(desk.path(out))
