@@ -319,7 +319,7 @@ def test_numbers_of_people_needed_are_those_of_the_planning_table():
     one, two = found(67, 98, 1.0)
     assert not missing(
         TUTORIAL,
-        f"in {one} of such studies if there is one and in {two} if there are two",
+        f"in {one} of such studies if there is one pattern and in {two} if there are two",
         "with 160 people in each group, the proportions are {} and {}.".format(*found(160, 160, 1.0)),
         "Patterns of 0.5 sd are found in {} and {} of studies of this size".format(*found(67, 98, 0.5)),
         "with 320 people in each group, in {} and {}.".format(*found(320, 320, 0.5)),
