@@ -243,8 +243,8 @@ def test_severities_by_age():
     rises = [f"from {rank['volumes'][of]:.3f} to {rank['logarithms'][of]:.3f}" for of in ("simulated", "real")]
     assert not missing(
         text_of("docs/explanation/limits.md"),
-        "r = −0.09 with age in ten simulated cohorts and in ten of IXI's",
-        f"where the truth has {true}. With",
+        "r = −0.09 with age in ten simulated cohorts and in ten cohorts of IXI's",
+        f"the true values are {true}. With",
         "r was {:.2f} and {:.2f}, and concordance rose {} and {} (".format(*lower["logarithms"], *rises),
     )
 
