@@ -24,6 +24,7 @@ CONTINUOUS = (*KINDS, REAL, AUTHORS, ONE)
 SUBTYPES, SEQUENCE, INDEPENDENT = DISCRETE = ("subtypes", "sequence", "sequence, independent")
 NAMED = "regression trained on the truth"  # name of BOUND on the page
 ABSENT = "–"
+WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven")
 TABLE = pd.read_csv(RESULTS, keep_default_na=False, na_values=[""])
 
 
@@ -71,12 +72,12 @@ def answers() -> dict[str, tuple[str, Claim]]:
     """Return the recommended method for each question, with its evidence."""
     return {
         "How severe is each of several patterns in each person?": ("rindices", _several()),
-        "How severe is each, if you have only seconds or hundreds of tables?": (
+        "How severe is each pattern, if you have only seconds, or hundreds of tables?": (
             "rindices with `--method linear`",
             _seconds(),
         ),
         "Which one of several distinct subtypes does each patient have?": (
-            "the largest severity of rindices, if you know how many subtypes there are",
+            "the largest severity from rindices, if you know how many subtypes there are",
             _labels(),
         ),
         "In which order do regions become abnormal, and at which stage is each person?": (
@@ -94,13 +95,13 @@ def answers() -> dict[str, tuple[str, Claim]]:
 def _several() -> Claim:
     both = ("basic", "mild")
     others = " and ".join(f"{told(value)} ({name})" for name, value in map(best_peer, both))
-    text = f"{found(OURS, *both)} on *basic* and *mild*; {NAMED}: {found(BOUND, *both)}; best of the "
-    return Claim(f"{text}others: {others}", all(cell(OURS, name) > best_peer(name)[1] for name in both))
+    text = f"{found(OURS, *both)} on *basic* and *mild*; {NAMED}: {found(BOUND, *both)}; best other "
+    return Claim(f"{text}method: {others}", all(cell(OURS, name) > best_peer(name)[1] for name in both))
 
 
 def _seconds() -> Claim:
     minutes = told(rows_of(LINEAR, part="timing")["minutes"].mean(), 1)
-    text = f"{found(LINEAR, 'basic', 'mild')}, in {minutes} minutes of processor time, including the verdict"
+    text = f"{found(LINEAR, 'basic', 'mild')} in {minutes} minutes of processor time, including the verdict"
     return Claim(text, all(cell(OURS, name) - cell(LINEAR, name) < 0.01 for name in ("basic", "mild")))
 
 
@@ -114,27 +115,27 @@ def best_subtypes() -> tuple[str, float]:
 def _labels() -> Claim:
     ari = {name: told(cell(name, SUBTYPES, "ari")) for name in METHODS}
     text = f"ARI {ari[OURS]} on *subtypes* (`--method linear`: {ari[LINEAR]}); opNMF {ari[OPNMF]}, "
-    text += f"Smile-GAN {ari[SMILE]}, NMF {ari[NMF]}, HYDRA {ari[HYDRA]}"
+    text += f"Smile-GAN {ari[SMILE]}, NMF {ari[NMF]} and HYDRA {ari[HYDRA]}"
     return Claim(text, min(cell(name, SUBTYPES, "ari") for name in (OURS, LINEAR)) > best_subtypes()[1])
 
 
 def _order() -> Claim:
     both = (SEQUENCE, INDEPENDENT)
     text = (
-        f"only SuStaIn estimates an order; its concordance with the stage is {found(SUSTAIN, *both)} on the "
+        f"only SuStaIn estimates an order; its concordance with the true stage is {found(SUSTAIN, *both)} on the "
         "two kinds of "
     )
-    text += f"*sequence*, that of rindices {found(OURS, *both)}"
+    text += f"*sequence*, and that of rindices is {found(OURS, *both)}"
     return Claim(text, all(cell(SUSTAIN, name) > cell(OURS, name) for name in both))
 
 
 def _difference() -> Claim:
     verdicts = pd.concat([rows_of(name, NONE)["verdict"] for name in (OURS, LINEAR)])
     text = (
-        f"without disease, the verdict is *{verdicts.iloc[0]}*. The others have no test, and halves of some "
-        "still agree: opNMF "
+        f"without disease, the verdict is *{verdicts.iloc[0]}*. Other methods have no test, and fits to halves "
+        "still agree for some: opNMF "
     )
-    text += f"{halves_of(OPNMF, NONE)}, SuStaIn {halves_of(SUSTAIN, NONE)}, NMF {halves_of(NMF, NONE)}"
+    text += f"{halves_of(OPNMF, NONE)}, SuStaIn {halves_of(SUSTAIN, NONE)} and NMF {halves_of(NMF, NONE)}"
     return Claim(text, set(verdicts) == {"no difference"})
 
 
@@ -156,8 +157,8 @@ def _continuous() -> Claim:
     return Claim(
         f"**With continuous severities**, the concordance of rindices is at most {told(gap, 3)} below that of {NAMED}. "
         f"At the paper's difficulty, it is at least {told(min(lead.values()))} above that of every other method; in "
-        f"real people, {told(real, 3)} above that of {peer}. NMF, opNMF, PCA and SuStaIn mostly describe healthy "
-        "variation, which is larger than the effect of the disease.",
+        f"real people, it is {told(real, 3)} above that of {peer}. NMF, opNMF, PCA and SuStaIn mostly describe healthy "
+        "variation, which exceeds the effect of the disease.",
         gap < 0.03 and min(lead.values()) > 0.03 and 0 < real < 0.03,
     )
 
@@ -166,7 +167,7 @@ def _authors_package() -> Claim:
     behind = [cell(OURS, name) - cell(SURREAL, name) for name in HARD]
     return Claim(
         f"**Surreal-GAN** comes second in most of these cohorts, {told(min(behind))} to {told(max(behind))} below "
-        "rindices. It was trained for longer than in its authors' sample code, and for less time than their README "
+        "rindices. It was trained for longer than in its authors' sample code, but for less time than their README "
         "recommends.",
         min(behind) > 0 and sum(best_peer(name)[0] == SURREAL for name in HARD) > len(HARD) / 2,
     )
@@ -177,7 +178,7 @@ def _linear() -> Claim:
     labels = [cell(name, SUBTYPES, "ari") for name in (LINEAR, OURS)]
     return Claim(
         f"**The linear model alone** is within {told(apart, 3)} of the networks in these cohorts and labels subtypes "
-        f"equally well (ARI {told(labels[0])} and {told(labels[1])}).",
+        f"equally well (ARI {told(labels[0])}, compared with {told(labels[1])}).",
         apart < 0.02 and abs(labels[0] - labels[1]) < 0.05,
     )
 
@@ -188,15 +189,16 @@ def _sequences() -> Claim:
     label = {name: [cell(name, cohort, "ari") for cohort in (SEQUENCE, INDEPENDENT)] for name in named}
     each = " and ".join(told(value) for value in rows_of(SUSTAIN, SEQUENCE)["ari"])
     return Claim(
-        "**If the disease is a sequence of events, SuStaIn is better.** Its expected stage agrees better with the true "
-        f"stage ({told(stage[SUSTAIN][0])} compared with {told(stage[OURS][0])}; {told(stage[SUSTAIN][1])} compared "
-        f"with {told(stage[OURS][1])} if regions vary independently, as it assumes), and it alone estimates the order "
-        f"in which lobes change. With independent regions, NMF is also better than rindices ({told(stage[NMF][1])}), "
-        f"and both give better subtype labels (ARI: SuStaIn {told(label[SUSTAIN][1])}, NMF {told(label[NMF][1])}, "
-        f"rindices {told(label[OURS][1])}). With correlated regions, rindices and Surreal-GAN give the best labels "
-        f"(ARI {told(label[OURS][0])} and {told(label[SURREAL][0])}; SuStaIn {told(label[SUSTAIN][0])}, NMF "
-        f"{told(label[NMF][0])}), and Surreal-GAN's concordance is {told(stage[SURREAL][0])}. The two cohorts differ "
-        f"widely (ARI of SuStaIn: {each}). SuStaIn used eight lobar means, and the others used 128 regions.",
+        "**If the disease is a sequence of events, SuStaIn is better.** Its expected stage agrees better with "
+        f"the true stage ({told(stage[SUSTAIN][0])} compared with {told(stage[OURS][0])}; {told(stage[SUSTAIN][1])} "
+        f"compared with {told(stage[OURS][1])} if regions vary independently, as it assumes), and only SuStaIn "
+        "estimates the order in which lobes change. With independent regions, NMF is also better than rindices "
+        f"({told(stage[NMF][1])}), and both NMF and SuStaIn give better subtype labels (ARI {told(label[NMF][1])} and "
+        f"{told(label[SUSTAIN][1])}; rindices {told(label[OURS][1])}). With correlated regions, rindices and "
+        f"Surreal-GAN give the best labels (ARI {told(label[OURS][0])} and {told(label[SURREAL][0])}; SuStaIn "
+        f"{told(label[SUSTAIN][0])}, NMF {told(label[NMF][0])}), and Surreal-GAN's concordance is "
+        f"{told(stage[SURREAL][0])}. These two cohorts differ widely (ARI of SuStaIn: {each}). SuStaIn used eight "
+        "lobar means; the other methods used 128 regions.",
         stage[SUSTAIN][0] > max(stage[OURS][0], stage[SURREAL][0])
         and min(stage[SUSTAIN][1], stage[NMF][1]) > stage[OURS][1]
         and min(label[SUSTAIN][1], label[NMF][1]) > label[OURS][1]
@@ -209,13 +211,12 @@ def _subtypes() -> Claim:
     chosen, three = rows_of(LINEAR, SUBTYPES, "chosen").iloc[0], (*KINDS, REAL, AUTHORS)
     counts = {name: cell(LINEAR, name, "number", "chosen") for name in (*three, SEQUENCE)}
     return Claim(
-        f"**If patients belong to subtypes** and the number of subtypes is known, rindices labels them best (ARI "
+        f"**If patients belong to subtypes** and their number is known, rindices labels them best (ARI "
         f"{told(own)}; next best: {peer}, {told(second)}; {best_subtypes()[0]} reached {told(best_subtypes()[1])} in "
-        "one cohort after fewer epochs). If the number is estimated, it finds "
-        f"{chosen['number']:.0f} of three, and the ARI falls to {told(chosen['ari'])}; set `--patterns` if you expect "
-        f"subtypes. The estimate is {counts[SEQUENCE]:.0f} in a sequence with two orders, and correct in all "
-        f"{len(three)} "
-        "kinds of cohort with three continuous patterns.",
+        "one cohort after fewer epochs). If the number is estimated, rindices finds "
+        f"{WORDS[int(chosen['number'])]} of the three, and the ARI falls to {told(chosen['ari'])}; set `--patterns` if "
+        f"you expect subtypes. The estimate is {WORDS[int(counts[SEQUENCE])]} for a sequence with two orders, and "
+        f"is correct in all {WORDS[len(three)]} kinds of cohort with three continuous patterns.",
         own > second and chosen["number"] == 2 and counts[SEQUENCE] > 2 and all(counts[name] == 3 for name in three),
     )
 
@@ -224,12 +225,12 @@ def _halves() -> Claim:
     steady, own = (NMF, OPNMF, SUSTAIN), {"column": "agreement", "part": "halves"}
     mild, none = ([cell(name, cohort, **own) for name in steady] for cohort in ("mild", NONE))
     return Claim(
-        "**Agreement between halves is not evidence of disease.** On *mild*, disjoint halves agree on the components "
-        f"of NMF, opNMF and SuStaIn at {told(min(mild))} or more, better than on our patterns "
-        f"({halves_of(OURS, 'mild')}; linear {halves_of(LINEAR, 'mild')}). Without disease, they still agree at "
-        f"{told(min(none))} or more, because healthy variation is also reproducible, whereas halves agree little "
-        f"better than chance on our patterns ({halves_of(OURS, NONE)}; linear {halves_of(LINEAR, NONE)}) and on those "
-        f"of Surreal-GAN ({halves_of(SURREAL, NONE)}).",
+        "**Agreement between halves is not evidence of disease.** On *mild*, the components of NMF, opNMF and SuStaIn "
+        f"agree between halves at {told(min(mild))} or more, better than our patterns ({halves_of(OURS, 'mild')}; "
+        f"linear: {halves_of(LINEAR, 'mild')}). Without disease, the former still agree at {told(min(none))} or more, "
+        f"because healthy variation is also reproducible, whereas our patterns ({halves_of(OURS, NONE)}; linear: "
+        f"{halves_of(LINEAR, NONE)}) and those of Surreal-GAN ({halves_of(SURREAL, NONE)}) agree little better than "
+        "chance.",
         min(mild) > max(cell(name, "mild", **own) for name in (OURS, LINEAR))
         and min(none) > 0.85
         and max(cell(name, NONE, **own) for name in (OURS, LINEAR, SURREAL)) < 0.55,
