@@ -61,8 +61,8 @@ def _folds(folder: Folder) -> list[str]:
     return [
         *paragraph(
             "**Table 6**, in five folds of three cohorts of each kind, with single models (two per fold for `paper`,",
-            "with λ = 0.4; one for the default, with λ = 0.8): the default is",
-            f"{ranges[0]} below linear regression in held-out patients, compared",
+            "with λ = 0.4; one for the default, with λ = 0.8): in held-out patients, the default is",
+            f"{ranges[0]} below linear regression, compared",
             f"with {ranges[1]} in the paper.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
@@ -101,8 +101,8 @@ def _bounds(folder: Folder) -> list[str]:
             f"{ranges}. These figures were not used to choose the level of healthy variation.",
         ),
         *paragraph(
-            "**Table 7** gives “practical upper bounds” for decompositions with three to ten components, of which the",
-            "best three are selected using the truth. Single models trained with `paper` (Table 1) fall below the "
+            "**Table 7** gives “practical upper bounds” for decompositions with three to ten components, the best",
+            "three of which are selected using the truth. Single models trained with `paper` (Table 1) fall below the "
             "bound",
             f"for NMF in {_below(looks, bounds)} of {len(KINDS)} kinds of cohort"
             + (", whereas those trained with the default exceed it in all of them." if _above(ours, bounds) else "."),
@@ -134,7 +134,8 @@ def _terms(folder: Folder) -> list[str]:
     cost.columns = [name.replace("_", " ") for name in cost.columns]
     return [
         *paragraph(
-            "**Section B.3**, with the paper's settings (λ by agreement, 100,000 steps, three cohorts of each kind,",
+            "**Section B.3**, with the paper's settings (λ chosen by agreement, 100,000 steps, three cohorts of each "
+            "kind,",
             "three models each):",
             f"omitting one or two terms costs single models {LITTLE} or less in {n_little} of {n_all} cases; omitting",
             "all four costs",
@@ -161,7 +162,8 @@ def whole_protocol(folder: Folder) -> list[str]:
     wide.index, wide.columns = [f"M = {n}" for n in wide.index], [f"λ = {value:g}" for value in wide.columns]
     best, right = study[study["chosen"] == True].iloc[0], study.dropna(subset="concordance")  # noqa: E712
     lines += paragraph(
-        "**Section 4.3** is repeated in a simulated study of 850 + 2204 people, four sites and two patterns. With the",
+        "**Section 4.3** is repeated in a simulated study of 850 controls and 2204 patients, with four sites and two "
+        "patterns. With the",
         f"`paper` preset, two to four patterns, five values of λ and {best['n_models']:.0f} models for each "
         "combination, "
         "agreement alone selects",
@@ -181,9 +183,10 @@ def whole_protocol(folder: Folder) -> list[str]:
     known = sample.set_index("method")["concordance"]
     table |= {name: known[method] for method, name in _SAMPLE.items() if method in known}
     lines += paragraph(
-        "**The authors' sample** (600 + 900 people, 100 regions, three patterns; published with their package):",
+        "**The authors' sample** (600 controls, 900 patients, 100 regions, three patterns; published with their "
+        "package):",
         f"concordance with the truth (`paper`: mean of {own['n_models'].max():.0f} models for each λ; package: one of",
-        "six):",
+        "six models):",
     )
     lines += markdown(pd.DataFrame({"concordance": pd.Series(table, dtype=float)}), "method")
     return lines + _published_maps(folder)
@@ -203,7 +206,7 @@ def _published_maps(folder: Folder) -> list[str]:
         *paragraph(
             "**Fig. 3**: the authors' published model of Alzheimer's disease (72 regions; `authors_maps.py`) at",
             "severity 1 of each pattern, in standard deviations of controls. As in the paper, the first pattern",
-            f"affects temporal and parietal cortex ({strongest[0]}) and the second the medial temporal lobe",
+            f"affects temporal and parietal cortex ({strongest[0]}), and the second the medial temporal lobe",
             f"({strongest[1]}).",
         ),
         "![First pattern of the published model](../results/authors_maps_1.svg)",

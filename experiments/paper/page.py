@@ -23,10 +23,11 @@ from rindices.files import atomic_file
 ABOUT = [
     *paragraph(
         "`make reproduce` generates this page and `results/reproduction.md` from the tables in `results/`. To",
-        "change them, edit `experiments/paper/`, whose `README.md` names the function and the test of every equation.",
+        "change them, edit `experiments/paper/`, whose `README.md` names the function and the test for every equation.",
         "The second file contains the tables behind the sentences here, further experiments (sections B.2, B.7 and",
-        "B.8, real people), and the settings of every table. The paper's semi-synthetic cohorts are rebuilt from the",
-        "embedded reference population (IXI, 128 regions instead of 139). No cohort seed was used to choose a setting.",
+        "B.8, real people), and the settings for every table. The paper's semi-synthetic cohorts are rebuilt from the",
+        "embedded reference population (IXI, 128 regions instead of 139). No seed of these cohorts was used to choose "
+        "a setting.",
         "Unless stated otherwise, training starts from random",
         "weights (preset `blind`, the default at the time). Experiments on the number of patterns, on real people, and",
         "on how many models and people are needed (2026-11-15) used all participants in each repetition, independent",

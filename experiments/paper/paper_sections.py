@@ -76,7 +76,8 @@ def by_method(folder: Folder) -> pd.DataFrame | None:
 def opening(folder: Folder) -> list[str]:
     """Open the page with what is not reproduced; each sentence is computed from the tables."""
     said = [
-        "**The paper's data.** They are not public, so the absolute levels and the findings on Alzheimer's disease can "
+        "**The paper's data.** These are not public, so the absolute levels and the findings on Alzheimer's disease "
+        "can "
         "be neither confirmed nor refuted here."
     ]
     table = at_matched(folder)
@@ -112,8 +113,8 @@ def _terms(folder: Folder) -> list[str]:
     cases = [little(-wide.sub(wide["nothing"], axis=0)) for wide in tables]
     return [
         "**“The importance of every term”** (section B.3), by single models trained with `paper` at the paper's "
-        f"difficulty: omitting one or two terms costs {LITTLE} or less in {cases[0]} cases. In easier cohorts trained "
-        f"with `blind`, it is largely reproduced for single models ({cases[1]}), but not for their consensus "
+        f"difficulty: omitting one or two terms costs {LITTLE} or less in {cases[0]} cases. In easier cohorts, "
+        f"with `blind`, this is largely reproduced for single models ({cases[1]}), but not for their consensus "
         f"({cases[2]}). Omitting all four terms costs {between(_all_four(own))} and makes training fail only in easier "
         "cohorts."
     ]
@@ -129,7 +130,7 @@ def _regressions(folder: Folder) -> list[str]:
     return [
         "**A gap of 0.04 to 0.07 between single models and linear regression** (Table 6, held-out patients). At the "
         f"paper's difficulty, it is {between(gaps[0])} with `paper` and {between(gaps[1])} with our default; in easier "
-        f"cohorts with `blind`, {between(easier['linear'] - easier['surreal_gan'])}."
+        f"cohorts, with `blind`, it is {between(easier['linear'] - easier['surreal_gan'])}."
     ]
 
 
@@ -141,7 +142,8 @@ def _bounds(folder: Folder) -> list[str]:
     return [
         "**A “practical upper bound” for NMF that matches Surreal-GAN** (Table 7). At the paper's difficulty, single "
         f"models trained with `paper` are {between(bound - table['`paper`'])} below it, and those trained with our "
-        f"default {between(table['default'] - bound)} above it ({between(table['default'] - paper)} above the paper's "
+        f"default are {between(table['default'] - bound)} above it ({between(table['default'] - paper)} above the "
+        "paper's "
         "bound)."
     ]
 
@@ -217,7 +219,8 @@ def summary(folder: Folder) -> list[str]:
         f"![Numbers in the paper plotted against ours](../results/{figure})",
         "",
         *paragraph(
-            f"The figure compares {n_numbers} numbers with the paper's, by experiment, at its own difficulty (except",
+            f"The figure compares {n_numbers} numbers with the paper's, by experiment, at its own difficulty (except "
+            "for",
             "Table 2 and section B.8).",
         ),
     ]
@@ -285,7 +288,8 @@ def at_its_difficulty(folder: Folder) -> list[str]:
         *paragraph(
             f"Cohorts from our reference population are easier than the paper's: linear regression trained on the "
             f"truth reaches {shown(float(reached))} in basic cohorts, compared with {shown(float(aim))} in the paper.",
-            f"Here, healthy variation is {told['spread'].iloc[0]:g} times as large, a factor fitted to the accuracy of",
+            f"Here, healthy variation is {told['spread'].iloc[0]:g} times as large. This factor was fitted to the "
+            "accuracy of",
             "unregularised linear regression in held-out patients from the basic cohorts and to nothing else. Linear",
             "regression and SVR then differ from the paper's Table 6 by at most",
             f"{shown(float(regression_fit(folder)['off'].max()))} (`results/reproduction.md`). At most",
@@ -293,12 +297,13 @@ def at_its_difficulty(folder: Folder) -> list[str]:
             _with_noise(folder),
         ),
         *paragraph(
-            "Table 1 is repeated with three such cohorts of each kind, with λ chosen among the paper's five values by",
+            "Table 1 is repeated in three such cohorts of each kind, with λ chosen from the paper's five values by",
             "agreement alone, and five models for each λ with the `paper` preset (100,000 steps) or ten with the",
             f"others. Entries are for one model (standard error over cohorts at most {shown(_errors(folder))}), except",
-            "for the last column, the consensus of ten. The default is the mean of its *networks* and its *linear",
+            "in the last column, which shows the consensus of ten. The default is the mean of its *networks* and its "
+            "*linear",
             "model*. The [authors' package](peers.md) was run on two other cohorts of each kind with recommended",
-            "settings, but for less time than recommended; its entries are for the best-agreeing of six models.",
+            "settings, but for less time than recommended; its entries are for the one of six models that agrees best.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
         *paragraph(
@@ -320,9 +325,10 @@ def _with_noise(folder: Folder) -> str:
         for part in ("train", "test")
     ]
     return (
-        f"With noise in each region instead ({noisy['noise'].iloc[0]:g} sd), regressions differ by at most "
+        f"With noise in each region instead ({noisy['noise'].iloc[0]:g} sd), regressions differ from the paper's by "
+        "at most "
         f"{shown(float(pd.concat(off).max()))}, and our linear model alone reaches {between(means)} "
-        "(networks were not trained there)."
+        "(networks were not trained)."
     )
 
 
@@ -380,8 +386,10 @@ def _longer_training(folder: Folder) -> str:
     if models is None:
         return ""
     means = models[models["variant"] == "matched"].groupby(["kind", "step"])["concordance"].mean().unstack()
-    said = " and ".join(f"{shown(row.iloc[0])} to {shown(row.iloc[-1])} in a {kind}" for kind, row in means.iterrows())
-    return f"Training eight times as long changes the mean over λ from {said} cohort and does not close the gap."
+    said = " and from ".join(
+        f"{shown(row.iloc[0])} to {shown(row.iloc[-1])} in a {kind} cohort" for kind, row in means.iterrows()
+    )
+    return f"Training eight times as long changes the mean over λ from {said}, but does not close the gap."
 
 
 def _eight_times_as_long(folder: Folder) -> list[str]:
@@ -462,7 +470,8 @@ def _agreement_fails(folder: Folder) -> list[str]:
     if binomtest(better, n, alternative="greater").pvalue < 0.05:
         return []
     return [
-        f"**Agreement as a guide to λ**, with its settings at 100,000 steps: the chosen λ is more accurate than the "
+        "**Agreement as a guide to λ**, with the paper's settings at 100,000 steps: the chosen λ is more accurate "
+        "than the "
         f"mean across values of λ in {better} of {n} cohorts (sign test, p = {binomtest(better, n).pvalue:.2f})."
     ]
 

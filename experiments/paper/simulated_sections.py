@@ -29,15 +29,15 @@ def table_1(folder: Folder) -> list[str]:
     lines += [
         *paragraph(
             "The same table in easier cohorts, with the healthy variation of our reference population: the",
-            f"pattern-c-index, with λ chosen by agreement alone ({of_cohorts(looks, 'for each λ')}; with `paper`,",
-            "three cohorts of basic and mild and one of each other kind). *Ours* is the preset `blind`.",
+            f"pattern-c-index, with λ chosen by agreement alone ({of_cohorts(looks, 'for each λ')}; for `paper`,",
+            "3 cohorts each of basic and mild, and 1 of each other kind). *Ours* is the preset `blind`.",
         ),
         *markdown(by_method(folder), "cohort"),
         *paragraph(
             "The sd of our single models within a cohort is at most",
             f"{shown(float(accuracies.high['single_sd'].max()))}; standard errors over cohorts are at most",
-            f"{shown(float(found['single_se'].max()))}, and with `paper`",
-            f"{shown(float(errors.max()))}.",
+            f"{shown(float(found['single_se'].max()))}",
+            f"({shown(float(errors.max()))} with `paper`).",
         ),
     ]
     return lines
@@ -165,7 +165,7 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         share = summaries.share_right(table)
         aim = f" (target: 90 %, {reached(share >= 0.9, table)})" if kind == "basic" else ""
         without.append(float(table.loc[table["true_patterns"] == 0, "pattern_agreement"].max()))
-        said.append(f"In {kind} cohorts with disease, the correct number was chosen in {100 * share:.0f} %{aim}.")
+        said.append(f"in {100 * share:.0f} % of {kind} cohorts with disease{aim}")
     if not rows:
         return lines
     return [
@@ -177,7 +177,7 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         *markdown(pd.concat(rows).fillna(0).astype(int), "number of cohorts"),
         *drawn,
         *paragraph(
-            *said,
+            f"The correct number was chosen {' and '.join(said)}.",
             f"Without disease, agreement is at most {shown(max(without))} in any cohort at any M, so the choice is",
             "meaningless there.",
         ),

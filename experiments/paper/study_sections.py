@@ -225,11 +225,11 @@ def models_needed(folder: Folder) -> list[str]:
         "",
         *warning(table),
         *paragraph(
-            "If models are drawn at random from 30 (20 draws, five kinds of cohort), the concordance of their "
+            "If models are drawn at random from a set of 30 (20 draws, five kinds of cohort), the concordance of their "
             "consensus "
             "rises from",
             f"{shown(float(models['concordance'].iloc[0]))} with {models.index[0]} models to",
-            f"{shown(float(models.loc[enough, 'concordance']))} with {enough}; more models change nothing.",
+            f"{shown(float(models.loc[enough, 'concordance']))} with {enough}; adding more changes nothing.",
         ),
         *markdown(models.loc[models.index <= ENOUGH], "models"),
         f"![Concordance against the number of models](../results/{picture})",
@@ -250,7 +250,7 @@ def people_needed(folder: Folder) -> list[str]:
         "## How many people?",
         "",
         *paragraph(
-            f"Concordance of the consensus of ten models with the truth, mean of {of_people} (dashed line: ridge "
+            f"Concordance of the consensus of ten models with the truth, averaged over {of_people} (dashed line: ridge "
             "regression trained on the truth):",
         ),
         *markdown(drawn.mean, "patients"),
