@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import date
@@ -161,15 +161,14 @@ def run_plan(
     with record.held(out, settings, overwrite=execution.overwrite) as goes_on:
         journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
-            with ThreadPoolExecutor(1) as beside:  # while a GPU trains
-                beside.map(import_module, _NEEDED_LATER)
-                messages = _fit(search, plan, journal, progress)
+            messages, told_apart = _fit(search, plan, journal, tell)
             from rindices.pages.report import write_report
 
             tell(Progress("Scoring everyone and testing associations"))
             balance = balance_of(plan.cohort)
             results = _complete_model(plan, search, balance, wording)
-            summary = write_results(plan, search, results, summarise(plan, search, balance, messages, wording), truth)
+            summary = summarise(plan, search, balance, messages, wording).updated(separation=told_apart)
+            summary = write_results(plan, search, results, summary, truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
             write_text(out / record.SETTINGS, settings.text())
             summary = summary.updated(resumed=goes_on, seconds=round(time.perf_counter() - start, 1))
@@ -192,17 +191,34 @@ def run_plan(
 
 
 def _fit(
-    search: SurrealGANSearch, plan: PlannedRun, journal: Journal, progress: Callable[[Progress], None] | None
-) -> list[Text]:
-    """Fit, and return all warnings."""
-    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
-        search.fit(*plan.cohort.of_training(), progress=progress, store=journal)
+    search: SurrealGANSearch, plan: PlannedRun, journal: Journal, tell: Callable[[Progress], None]
+) -> tuple[list[Text], Separated | None]:
+    """Fit, and return all warnings, and how well patients and controls are told apart."""
+    told_apart: list[Future[Separated | None]] = []
+
+    def watched(now: Progress) -> None:
+        if now.done > now.resumed and not told_apart:  # a GPU trains, and leaves the cores to others
+            told_apart.append(beside.submit(_beside_training, plan.cohort, search.correction))
+        tell(now)
+
+    with (
+        ThreadPoolExecutor(1) as beside,
+        warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught,
+    ):
+        search.fit(*plan.cohort.of_training(), progress=watched, store=journal)
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
-    return [
+    warned = [
         *plan.cohort.messages,
         *messages,
         *(f"{name} in the journal was damaged and has been retrained." for name in journal.damaged),
     ]
+    return warned, told_apart[0].result() if told_apart else separation(plan.cohort, search.correction)
+
+
+def _beside_training(cohort: Cohort, correction: Correction | None) -> Separated | None:
+    for name in _NEEDED_LATER:
+        import_module(name)
+    return separation(cohort, correction)
 
 
 def _complete_model(
@@ -256,7 +272,6 @@ def summarise(
         reliable=verdict.reliable,
         reliable_reason=model.verdict_[1],
         evidence={name: None if one != one else one for name, one in asdict(verdict.evidence).items()},  # not NaN
-        separation=separation(cohort, search.correction),
         search=_search_record(search),
         balance=balance.to_dict("records"),
         warnings=[
