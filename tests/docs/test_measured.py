@@ -316,13 +316,13 @@ def test_numbers_of_people_needed_are_those_of_the_planning_table():
         table = chances(n_controls, n_patients, 74).set_index(["patterns", "strength"])["chance"]
         return percent(table[[(1, strength), (2, strength)]])
 
-    one, two = found(67, 98, 1.0)
+    studies = ((67, 98, 1.0), (160, 160, 1.0), (67, 98, 0.5), (320, 320, 0.5))
     assert not missing(
         TUTORIAL,
-        f"in {one} of such studies if there is one pattern and in {two} if there are two",
-        "with 160 people in each group, the proportions are {} and {}.".format(*found(160, 160, 1.0)),
-        "Patterns of 0.5 sd are found in {} and {} of studies of this size".format(*found(67, 98, 0.5)),
-        "with 320 people in each group, in {} and {}.".format(*found(320, 320, 0.5)),
+        *(
+            f"| {sd:g} sd | {controls} | {patients} | {' | '.join(found(controls, patients, sd))} |"
+            for controls, patients, sd in studies
+        ),
     )
 
 
