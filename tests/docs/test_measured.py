@@ -242,12 +242,13 @@ def test_severities_by_age():
     lower, rank = ({scale: means[name][scale] for scale in ("volumes", "logarithms")} for name in means.columns[-2:])
     assert [f"{value:.2f}" for value in lower["volumes"]] == ["-0.09", "-0.09"]
     true = "{:.2f} and {:.2f}".format(*means["true_with_age"]["volumes"])
-    rises = [f"from {rank['volumes'][of]:.3f} to {rank['logarithms'][of]:.3f}" for of in ("simulated", "real")]
+    rises = (rank["logarithms"] - rank["volumes"])[["simulated", "real"]]
     assert not missing(
         text_of("docs/explanation/limits.md"),
-        "r = −0.09 with age in ten simulated cohorts and in ten cohorts of IXI's",
-        f"the true values are {true}. With",
-        "r was {:.2f} and {:.2f}, and concordance rose {} and {} (".format(*lower["logarithms"], *rises),
+        f"the correlation with age is −0.09 instead of the true {true}, respectively",
+        "it is {:.2f} and {:.2f}, and concordance is higher by {:.3f} and {:.3f} (".format(
+            *lower["logarithms"], *rises
+        ),
     )
 
 
