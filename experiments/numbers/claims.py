@@ -110,7 +110,7 @@ def _counts() -> list[Claim]:
         share("the same", hard, right[~easy & ~noise], script, NONE),
         share("the same", "noise within patterns", right[noise], script, NONE),
         share("too many patterns counted", "eleven kinds", more[~noise], script, NONE),
-        share("the same", "noise within patterns", more[noise], script, NONE),
+        share("too many patterns counted", "noise within patterns", more[noise], script, NONE),
     ]
 
 
@@ -323,7 +323,15 @@ _BESIDE = (
         "true severities inside, without",
         "networks' intervals",
         "reported intervals",
-        "the same, rep",
+        "true severities inside, training site",
+        "true severities inside, new site, 20",
+        "true severities inside, new site, 40",
+        "concordance minus that of linear",
+        "concordance minus that of `blind`",
+        "too many",
+        "randomised",
+        "the same at",
+        "studies with",
     ),
 )
 
