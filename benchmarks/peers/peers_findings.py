@@ -191,7 +191,8 @@ def _sequences() -> Claim:
         "**If the disease is a sequence of events, SuStaIn is better.** Its expected stage agrees better with the true "
         "stage than the severities of rindices do, and only SuStaIn estimates the order in which lobes change. If "
         "regions vary independently, as it assumes, NMF also reaches a higher concordance than rindices "
-        f"({told(stage[NMF][1])} compared with {told(stage[OURS][1])}), and NMF and SuStaIn label subtypes better (ARI {told(label[NMF][1])} and "
+        f"({told(stage[NMF][1])} compared with {told(stage[OURS][1])}), and NMF and SuStaIn label subtypes better (ARI "
+        f"{told(label[NMF][1])} and "
         f"{told(label[SUSTAIN][1])}, compared with {told(label[OURS][1])}). If regions are correlated, rindices and "
         f"Surreal-GAN label subtypes best (ARI {told(label[OURS][0])} and {told(label[SURREAL][0])}), but the two "
         f"cohorts differ widely: the ARI of SuStaIn is {each} in the other. SuStaIn used eight lobar means; the other "
@@ -213,7 +214,7 @@ def _subtypes() -> Claim:
         f"{best_subtypes()[0]} reached {told(best_subtypes()[1])} in one cohort. If the number is estimated, rindices "
         f"finds {WORDS[int(chosen['number'])]} of the three subtypes, and its ARI falls to {told(chosen['ari'])}; set "
         f"`--patterns` if you expect subtypes. For a sequence with two orders, the estimated number is "
-        f"{WORDS[int(counts[SEQUENCE])]}. It is correct in all {WORDS[len(three)]} kinds of cohort with three "
+        f"{WORDS[int(counts[SEQUENCE])]}. The number is correct in all {WORDS[len(three)]} kinds of cohort with three "
         "continuous patterns.",
         own > second and chosen["number"] == 2 and counts[SEQUENCE] > 2 and all(counts[name] == 3 for name in three),
     )

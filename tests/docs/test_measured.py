@@ -245,10 +245,8 @@ def test_severities_by_age():
     rises = (rank["logarithms"] - rank["volumes"])[["simulated", "real"]]
     assert not missing(
         text_of("docs/explanation/limits.md"),
-        f"the correlation with age is −0.09 instead of the true {true}, respectively",
-        "it is {:.2f} and {:.2f}, and concordance is higher by {:.3f} and {:.3f} (".format(
-            *lower["logarithms"], *rises
-        ),
+        f"severities correlate with age at r = −0.09; the true values are {true}, respectively",
+        "r is {:.2f} and {:.2f}, and concordance is higher by {:.3f} and {:.3f} (".format(*lower["logarithms"], *rises),
     )
 
 
