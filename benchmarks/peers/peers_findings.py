@@ -166,8 +166,7 @@ def _authors_package() -> Claim:
     behind = [cell(OURS, name) - cell(SURREAL, name) for name in HARD]
     return Claim(
         f"**Surreal-GAN** comes second in most of these cohorts, with a concordance {told(min(behind))} to "
-        f"{told(max(behind))} below that of rindices. It was trained for longer than in its authors' sample code, but "
-        "for less time than their README recommends.",
+        f"{told(max(behind))} below that of rindices.",
         min(behind) > 0 and sum(best_peer(name)[0] == SURREAL for name in HARD) > len(HARD) / 2,
     )
 
