@@ -111,9 +111,9 @@ def _bounds(folder: Folder) -> list[str]:
         ]
     return [
         *paragraph(
-            "**Table 7** gives “practical upper bounds” for decompositions with three to ten components, of which the",
-            "truth selects the best three. Single models trained with `paper` (Table 1) fall below the bound for NMF",
-            f"in {_below(looks, bounds)} of {len(KINDS)} kinds of cohort"
+            "**Table 7** gives “practical upper bounds” for decompositions with three to ten components, the best",
+            "three of which are selected using the truth. Single models trained with `paper` (Table 1) fall below the",
+            f"bound for NMF in {_below(looks, bounds)} of {len(KINDS)} kinds of cohort"
             + (", whereas those trained with the default exceed it in all of them." if _above(ours, bounds) else "."),
         ),
         *markdown(table, "cohort"),

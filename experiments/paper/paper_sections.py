@@ -139,11 +139,11 @@ def _bounds(folder: Folder) -> list[str]:
         return []
     bound, paper = summaries.upper_bounds(fits)["nmf"], folder.of_paper("Table 7", "nmf")
     return [
-        "**A “practical upper bound” for NMF that matches Surreal-GAN** (Table 7): the accuracy with three to ten "
-        "components, of which the truth selects the best three. At the paper's difficulty, single models trained with "
-        f"`paper` are {between(bound - table['`paper`'])} below this bound. Those trained with our default are "
-        f"{between(table['default'] - bound)} above it, and {between(table['default'] - paper)} above the bound in the "
-        "paper."
+        "**A “practical upper bound” for NMF that matches Surreal-GAN** (Table 7). The bound is the accuracy with "
+        "three to ten components, the best three of which are selected using the truth. At the paper's difficulty, "
+        f"single models trained with `paper` are {between(bound - table['`paper`'])} below this bound. Those trained "
+        f"with our default are {between(table['default'] - bound)} above it, and {between(table['default'] - paper)} "
+        "above the bound in the paper."
     ]
 
 
@@ -453,7 +453,7 @@ def agreement_and_weight(folder: Folder) -> list[str]:
             "**Does agreement choose λ well?** The paper chooses λ by the agreement of repeated trainings. With its",
             f"settings, models were trained for 100,000 steps in {len(chosen)} cohorts (five models for each λ at the",
             "paper's difficulty, ten in easier cohorts). The λ with the best agreement is more accurate than the",
-            f"average λ in {int(better.sum())} of them. It is at most {shown(float(chosen['loss'].max()))} less",
+            f"average of all λ in {int(better.sum())} of them. It is at most {shown(float(chosen['loss'].max()))} less",
             "accurate than the best λ according to the truth.",
         ),
         *markdown(table, "difficulty"),
@@ -469,7 +469,7 @@ def _agreement_fails(folder: Folder) -> list[str]:
         return []
     return [
         "**Agreement as a guide to λ.** With the paper's settings and 100,000 steps, the λ with the best agreement is "
-        f"more accurate than the average λ in only {better} of {n} cohorts (sign test, p = "
+        f"more accurate than the average of all λ in only {better} of {n} cohorts (sign test, p = "
         f"{binomtest(better, n).pvalue:.2f})."
     ]
 
