@@ -83,15 +83,15 @@ def _verdicts() -> list[Claim]:
     shown, demo = _read("demonstration"), _COMMAND.format("demonstration")
     trained, again = _read("linear_start"), _COMMAND.format("linear_start")
     rows = [
-        share("*reproducible* or *weak* without disease", "seven kinds", positive[null], script, LINEAR),
-        share("*reproducible* or *weak* with disease", "twelve kinds", positive[ill], script, LINEAR),
+        share("cohorts without disease called *reproducible* or *weak*", "seven kinds", positive[null], script, LINEAR),
+        share("cohorts with disease called *reproducible* or *weak*", "twelve kinds", positive[ill], script, LINEAR),
     ]
     for number in (3, 10):
         least = trained[[f"agree_{number}", f"with_linear_{number}"]].min(axis=1).dropna()
-        claim = f"{number} repetitions agree as the verdict requires"
+        claim = f"{number} repetitions reach the agreement that the verdict requires"
         rows.append(share(claim, "30 kinds", least >= _NOT_FOUND, again, FAST))
     for device, of in shown.groupby("device"):
-        claim = f"demonstration *reproducible* with three patterns, {device}"
+        claim = f"demonstrations called *reproducible* with three patterns, {device}"
         rows.append(share(claim, "basic", (of["verdict"] == "reproducible") & (of["n_patterns"] == 3), demo, FAST))
     return rows
 
@@ -105,12 +105,12 @@ def _counts() -> list[Claim]:
     script, hard = f"{script[:-1]} --counts`", "small, correlated, Beta(1, 3), hard basic, hard mild, real"
     return [
         share(
-            "correct number, 1 to 4 patterns", "basic, mild, scarce, overlap, half absent", right[easy], script, NONE
+            "1 to 4 patterns, counted correctly", "basic, mild, scarce, overlap, half absent", right[easy], script, NONE
         ),
         share("the same", hard, right[~easy & ~noise], script, NONE),
         share("the same", "noise within patterns", right[noise], script, NONE),
-        share("number overestimated", "eleven kinds", more[~noise], script, NONE),
-        share("the same", "noise within patterns", more[noise], script, NONE),
+        share("too many patterns counted", "eleven kinds", more[~noise], script, NONE),
+        share("too many patterns counted", "noise within patterns", more[noise], script, NONE),
     ]
 
 
@@ -154,12 +154,24 @@ def _severities() -> list[Claim]:
     sizes, kinds = "four kinds, 60 to 200 of each", f"{table['cohort'].nunique()} kinds, 300 + 600"
     recognised, failing = table["at_zero"] > MOST_AT_ZERO, table["f_inside"] < _FAILING
     return [
-        share("networks' intervals below 85 %, recognised and replaced", kinds, recognised[failing], script, FAST),
-        share("networks' intervals above 85 %, replaced nevertheless", kinds, recognised[~failing], script, FAST),
-        share("reported intervals contain less than 85 %", kinds, table["inside"] < _FAILING, script, FAST),
+        share(
+            "networks' intervals with coverage below 85 %, recognised and replaced",
+            kinds,
+            recognised[failing],
+            script,
+            FAST,
+        ),
+        share(
+            "networks' intervals with coverage above 85 %, replaced nevertheless",
+            kinds,
+            recognised[~failing],
+            script,
+            FAST,
+        ),
+        share("reported intervals with coverage below 85 %", kinds, table["inside"] < _FAILING, script, FAST),
         *(mean(claim, name, table["inside"][who], script, FAST) for name, who in named.items()),
         mean(of_few, sizes, few["inside"], with_few, FAST),
-        share("reported intervals contain less than 85 %", sizes, few["inside"] < _FAILING, with_few, FAST),
+        share("reported intervals with coverage below 85 %", sizes, few["inside"] < _FAILING, with_few, FAST),
     ]
 
 
@@ -169,25 +181,35 @@ def _groups() -> list[Claim]:
     random, older = balance["older_sd"] == 0, balance["older_sd"] > 0
     called, script = balance["confounded"], _COMMAND.format("balance")
     rows = [
-        share("randomised, called *confounded*", "1 to 20 variables", called[plain & random], script, NONE),
+        share("randomised studies called *confounded*", "1 to 20 variables", called[plain & random], script, NONE),
         share("the same at four sites", "20 variables", called[several & random], script, NONE),
         share(
-            "age difference of 0.5 sd, called *confounded*", "6 or 20 variables", called[plain & older], script, NONE
+            "studies with an age difference of 0.5 sd called *confounded*",
+            "6 or 20 variables",
+            called[plain & older],
+            script,
+            NONE,
         ),
     ]
     for aim, of in auc.groupby("aim")["inside"]:
-        claim = f"interval contains an AUC of {aim:g} in new people"
+        claim = f"intervals that contain an AUC of {aim:g} in new people"
         rows.append(share(claim, "three sizes", of, _COMMAND.format("separation"), NONE))
     rows += _fits_with_gaps()
     script = _COMMAND.format("gaps")
     states = gaps[gaps["what"] == "state"]["state"].isin(["reproducible", "weak"])
     rows.append(
-        share("*reproducible* or *weak* without disease, 20 % of cells missing", "100 + 200", states, script, LINEAR)
+        share(
+            "cohorts without disease called *reproducible* or *weak*, 20 % of cells missing",
+            "100 + 200",
+            states,
+            script,
+            LINEAR,
+        )
     )
     for n_controls, of in gaps[gaps["what"] == "auc"].groupby("n_controls"):
         null = of.pivot(index="seed", columns="gaps", values="value").dropna()
         for amount in null.columns[2:] if len(null) > 1 else ():  # the smallest amount is only in the table of gaps
-            claim = f"AUC without disease, {100 * amount:.0f} % of cells missing minus complete"
+            claim = f"AUC without disease, {100 * amount:.0f} % of cells missing minus none missing"
             rows.append(mean(claim, _SIZES[n_controls], null[amount] - null[0.0], script, NONE, percent=False))
     return rows
 
@@ -211,7 +233,7 @@ def _visits() -> list[Claim]:
         by_cohort = of.groupby(["kind", "seed"])["inside"].mean()
         rows.append(mean(f"true changes inside, scan noise {noise:g}", "basic, mild", by_cohort, script, FAST))
     for kind, of in groups.groupby("kind")["least_q"]:  # both kinds have the same people and the same noise
-        claim = "groups without change, any q < 0.05"
+        claim = "studies without change in which any q is below 0.05"
         rows.append(share(claim, f"{kind}, 40 + 40, two visits", of < 0.05, script, FAST))
     return rows
 
@@ -220,7 +242,7 @@ def _elsewhere() -> list[Claim]:
     table, script = _read("elsewhere"), _COMMAND.format("elsewhere")
     rows = []
     for (what, size), of in table.groupby(["what", "size"]):
-        name = f"{what}, {size} controls" if what == "new site" else what
+        name = {"new site": f"new site, {size} controls", "known site": "training site"}.get(what, what)
         by_cohort = of.groupby(["kind", "seed"])["inside"].mean()
         rows.append(mean(f"true severities inside, {name}", "basic, mild", by_cohort, script, FAST))
     script = f"{script[:-1]} --real abide1_volumes.csv`"
@@ -295,13 +317,30 @@ def few_people() -> list[str]:
 
 # Rows that the pages summarise in a sentence: their table is in results/README.md.
 _BESIDE = (
-    *("demonstration", "3 repetitions", "interval contains", "AUC without", "10 % of training", "20 % of training"),
+    *(
+        "demonstration",
+        "3 repetitions",
+        "10 repetitions",
+        "intervals that",
+        "AUC without",
+        "10 % of training",
+        "20 % of training",
+    ),
     *(
         "true severities inside, four",
         "true severities inside, without",
         "networks' intervals",
         "reported intervals",
-        "the same, rep",
+        "true severities inside, training site",
+        "true severities inside, new site, 20",
+        "true severities inside, new site, 40",
+        "true severities inside, real new site, 20",
+        "concordance minus that of linear",
+        "concordance minus that of `blind`",
+        "too many",
+        "randomised",
+        "the same at",
+        "studies with",
     ),
 )
 

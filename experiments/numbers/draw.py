@@ -48,7 +48,7 @@ def severities() -> Figure:
     figure = Figure(figsize=(11, 7.6), layout="constrained")
     panels = figure.subplots(1, 4, sharey=True)
     titles = {
-        "less_ridge": "concordance less that of ridge\nregression told the truth",
+        "less_ridge": "concordance minus that of ridge\nregression trained on the truth",
         "rmse": "error of severities\n(root mean square)",
         "cover95": "true severities inside\nthe 95 % interval",
         "width95": "width of the interval",
@@ -73,7 +73,7 @@ def choice() -> Figure:
     axes.set_yticks(range(len(shares)), list(map(str, shares.index)))
     for row, (right, size) in enumerate(zip(shares["sum"], shares["size"], strict=True)):
         axes.annotate(f" {right} of {size}", (right / size, row), va="center", fontsize=8)
-    axes.set_xlabel("share of cohorts with the right number of patterns")
+    axes.set_xlabel("proportion of cohorts with the correct number of patterns")
     axes.set(ylim=(len(shares) - 0.5, -0.5), xlim=(0, 1.15))
     return figure
 
@@ -93,7 +93,7 @@ def everyday() -> Figure:
     _draw_sites(sites)
     found = pd.read_csv(RESULTS / "strangers.csv")
     span(strangers, found.groupby("people", sort=False)["strangers"])
-    strangers.set_xlabel("share called strangers")
+    strangers.set_xlabel("proportion flagged as strangers")
     return figure
 
 
@@ -108,8 +108,8 @@ def _draw_sites(axes: Axes) -> None:
         left = (own["bias"] ** 2 - own["chance"] ** 2).groupby(own["n_used"]).mean().clip(lower=0) ** 0.5
         axes.plot(left.index, left, color=colour, marker=marker, label=label)
     axes.set(
-        xlabel="local controls that\na new site is learned from",
-        ylabel="bias of severities that is left",
+        xlabel="local controls from which\na new site is learned",
+        ylabel="remaining bias of severities",
         ylim=(0, None),
     )
     axes.legend(**ABOVE | {"ncols": 1})

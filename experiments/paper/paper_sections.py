@@ -76,16 +76,15 @@ def by_method(folder: Folder) -> pd.DataFrame | None:
 def opening(folder: Folder) -> list[str]:
     """Open the page with what is not reproduced; each sentence is computed from the tables."""
     said = [
-        "**The paper's data.** These are not public, so the absolute levels and the findings on Alzheimer's disease "
-        "can "
-        "be neither confirmed nor refuted here."
+        "**The paper's data.** They are not public, so neither the absolute accuracies nor the findings on Alzheimer's "
+        "disease can be confirmed or refuted here."
     ]
     table = at_matched(folder)
     if table is not None:
         gap = (table["paper"] - table["`paper`"]).dropna()
         said.append(
-            "**The paper's accuracy with its own settings** (preset `paper`). At the paper's own difficulty, single "
-            f"models are {between(gap)} below the paper's. {_longer_training(folder)}"
+            "**The paper's accuracy with its own settings** (preset `paper`). At the paper's own difficulty, the "
+            f"concordance of single models is {between(gap)} below the paper's. {_longer_training(folder)}"
         )
     said += _agreement_fails(folder) + _terms(folder) + _regressions(folder) + _bounds(folder) + _diagnosis(folder)
     return ["**Not reproduced:**", "", *(f"{k}. {text}" for k, text in enumerate(said, 1)), ""]
@@ -112,11 +111,11 @@ def _terms(folder: Folder) -> list[str]:
     tables = [own.pivot_table("single", "kind", "removed"), *easy]
     cases = [little(-wide.sub(wide["nothing"], axis=0)) for wide in tables]
     return [
-        "**“The importance of every term”** (section B.3), by single models trained with `paper` at the paper's "
-        f"difficulty: omitting one or two terms costs {LITTLE} or less in {cases[0]} cases. In easier cohorts, "
-        f"with `blind`, this is largely reproduced for single models ({cases[1]}), but not for their consensus "
-        f"({cases[2]}). Omitting all four terms costs {between(_all_four(own))} and makes training fail only in easier "
-        "cohorts."
+        "**“The importance of every term”** (section B.3). With `paper` at the paper's difficulty, omitting one or two "
+        f"terms lowers the concordance of single models by at most {LITTLE} in {cases[0]} cases, and omitting all four "
+        f"lowers it by {between(_all_four(own))}. In easier cohorts, with `blind`, the importance is largely "
+        f"reproduced for single models (at most {LITTLE} in {cases[1]} cases), but not for their consensus "
+        f"({cases[2]}). Only there does omitting all four terms make training fail."
     ]
 
 
@@ -129,8 +128,8 @@ def _regressions(folder: Folder) -> list[str]:
     easier = summaries.folds(easy)["test"]
     return [
         "**A gap of 0.04 to 0.07 between single models and linear regression** (Table 6, held-out patients). At the "
-        f"paper's difficulty, it is {between(gaps[0])} with `paper` and {between(gaps[1])} with our default; in easier "
-        f"cohorts, with `blind`, it is {between(easier['linear'] - easier['surreal_gan'])}."
+        f"paper's difficulty, the gap is {between(gaps[0])} with `paper` and {between(gaps[1])} with our default. In "
+        f"easier cohorts, it is {between(easier['linear'] - easier['surreal_gan'])} with `blind`."
     ]
 
 
@@ -140,11 +139,11 @@ def _bounds(folder: Folder) -> list[str]:
         return []
     bound, paper = summaries.upper_bounds(fits)["nmf"], folder.of_paper("Table 7", "nmf")
     return [
-        "**A “practical upper bound” for NMF that matches Surreal-GAN** (Table 7). At the paper's difficulty, single "
-        f"models trained with `paper` are {between(bound - table['`paper`'])} below it, and those trained with our "
-        f"default are {between(table['default'] - bound)} above it ({between(table['default'] - paper)} above the "
-        "paper's "
-        "bound)."
+        "**A “practical upper bound” for NMF that matches Surreal-GAN** (Table 7). The bound is the accuracy with "
+        "three to ten components, the best three of which are selected using the truth. At the paper's difficulty, "
+        f"single models trained with `paper` are {between(bound - table['`paper`'])} below this bound. Those trained "
+        f"with our default are {between(table['default'] - bound)} above it, and {between(table['default'] - paper)} "
+        "above the bound in the paper."
     ]
 
 
@@ -154,9 +153,10 @@ def _diagnosis(folder: Folder) -> list[str]:
         return []
     lost = -found.loc[found["features"] == "difference", "auc"]
     return [
-        "**The loss of diagnostic information in R-indices**, which lowers the area under the curve by 0.034 in the "
-        f"paper (section B.8). In our simulated cohorts, the loss is {shown(float(lost.min()))} to "
-        f"{shown(float(lost.max()))}, because only the patterns distinguish patients from controls."
+        "**The loss of diagnostic information in R-indices** (section B.8). In the paper, the area under the curve is "
+        "0.034 lower with R-indices than with regions. In our simulated cohorts, this loss is "
+        f"{shown(float(lost.min()))} to {shown(float(lost.max()))}, because only the patterns distinguish patients "
+        "from controls."
     ]
 
 
@@ -219,9 +219,8 @@ def summary(folder: Folder) -> list[str]:
         f"![Numbers in the paper plotted against ours](../results/{figure})",
         "",
         *paragraph(
-            f"The figure compares {n_numbers} numbers with the paper's, by experiment, at its own difficulty (except "
-            "for",
-            "Table 2 and section B.8).",
+            f"The figure compares {n_numbers} numbers with those in the paper, by experiment. Except for Table 2 and",
+            "section B.8, they were measured at the paper's own difficulty.",
         ),
     ]
 
@@ -288,28 +287,27 @@ def at_its_difficulty(folder: Folder) -> list[str]:
         *paragraph(
             f"Cohorts from our reference population are easier than the paper's: linear regression trained on the "
             f"truth reaches {shown(float(reached))} in basic cohorts, compared with {shown(float(aim))} in the paper.",
-            f"Here, healthy variation is {told['spread'].iloc[0]:g} times as large. This factor was fitted to the "
-            "accuracy of",
-            "unregularised linear regression in held-out patients from the basic cohorts and to nothing else. Linear",
-            "regression and SVR then differ from the paper's Table 6 by at most",
-            f"{shown(float(regression_fit(folder)['off'].max()))} (`results/reproduction.md`). At most",
+            f"In this section, healthy variation is therefore {told['spread'].iloc[0]:g} times as large. This factor",
+            "was chosen so that unregularised linear regression is as accurate in held-out patients of basic cohorts",
+            "as in the paper, and by no other criterion. Linear regression and SVR then differ from the paper's Table",
+            f"6 by at most {shown(float(regression_fit(folder)['off'].max()))}. At most",
             f"{100 * told['clipped'].max():.2f} % of the controls' volumes had to be clipped at the minimum.",
             _with_noise(folder),
         ),
         *paragraph(
-            "Table 1 is repeated in three such cohorts of each kind, with λ chosen from the paper's five values by",
-            "agreement alone, and five models for each λ with the `paper` preset (100,000 steps) or ten with the",
-            f"others. Entries are for one model (standard error over cohorts at most {shown(_errors(folder))}), except",
-            "in the last column, which shows the consensus of ten. The default is the mean of its *networks* and its "
-            "*linear",
-            "model*. The [authors' package](peers.md) was run on two other cohorts of each kind with recommended",
-            "settings, but for less time than recommended; its entries are for the one of six models that agrees best.",
+            "Table 1 was repeated in three such cohorts of each kind. For each of the paper's five values of λ, five",
+            "models were trained with the preset `paper` (100,000 steps), and ten with the others; λ was chosen by",
+            "agreement alone. Entries are the concordance of one model (standard error across cohorts at most",
+            f"{shown(_errors(folder))}); the last column shows the consensus of ten. The default is the mean of its",
+            "*networks* and its *linear model*. The [authors' package](peers.md) was run on two other cohorts of each",
+            "kind, with recommended settings but for less time than recommended; of its six models, the one that",
+            "agrees best with the others is shown.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
         *paragraph(
-            f"Single models trained with the default match or exceed the paper's figure in {above} of {len(table)} "
-            "kinds of cohort. Those trained with the paper's own settings remain far below it after 100,000 steps, the",
-            "earliest point at which the stopping rule applies.",
+            "Single models trained with the default match or exceed the paper's concordance in",
+            f"{'all' if above == len(table) else f'{above} of'} {len(table)} kinds of cohort. Those trained with the",
+            "paper's own settings are still far below it after 100,000 steps, when the stopping rule first applies.",
         ),
     ]
 
@@ -325,10 +323,9 @@ def _with_noise(folder: Folder) -> str:
         for part in ("train", "test")
     ]
     return (
-        f"With noise in each region instead ({noisy['noise'].iloc[0]:g} sd), regressions differ from the paper's by "
-        "at most "
-        f"{shown(float(pd.concat(off).max()))}, and our linear model alone reaches {between(means)} "
-        "(networks were not trained)."
+        f"If noise ({noisy['noise'].iloc[0]:g} sd) is added to each region instead, regressions differ from the "
+        f"paper's by at most {shown(float(pd.concat(off).max()))}, and our linear model alone reaches a concordance of "
+        f"{between(means)}; no networks were trained."
     )
 
 
@@ -389,7 +386,7 @@ def _longer_training(folder: Folder) -> str:
     said = " and from ".join(
         f"{shown(row.iloc[0])} to {shown(row.iloc[-1])} in a {kind} cohort" for kind, row in means.iterrows()
     )
-    return f"Training eight times as long changes the mean over λ from {said}, but does not close the gap."
+    return f"Training eight times as long raises the mean across λ from {said}, but does not close the gap."
 
 
 def _eight_times_as_long(folder: Folder) -> list[str]:
@@ -408,10 +405,11 @@ def _eight_times_as_long(folder: Folder) -> list[str]:
     return [
         *paragraph(
             "**How long is an iteration?** The released package counts passes through the patients, so the paper's",
-            "100,000 iterations may have been 800,000 steps with batches of an eighth. We trained that long without",
-            "the stopping rule (one basic and one mild cohort, five λ, three models each; concordance of single",
-            "models, mean over λ). Models stay below the paper's figures. The weight decay and the clipped gradients",
-            "of the released package, tried together up to 400,000 steps, make them worse at these rates.",
+            "100,000 iterations may have been 800,000 steps with batches of an eighth of the patients. Models were",
+            "therefore trained that long, without the stopping rule, in one basic and one mild cohort (five values of",
+            "λ, three models each). The table shows the concordance of single models, averaged across λ. They stay",
+            "below the paper's figures. The weight decay and the clipped gradients of the released package, tried",
+            "together up to 400,000 steps, make them worse at these learning rates.",
         ),
         *markdown(table, "cohort, settings"),
     ]
@@ -452,11 +450,11 @@ def agreement_and_weight(folder: Folder) -> list[str]:
     )
     return [
         *paragraph(
-            "**Does agreement choose λ well?** The paper chooses λ by the agreement of repeated trainings. In the",
-            f"{len(chosen)} cohorts trained with its settings to 100,000 steps (five models for each λ at its",
-            "difficulty, ten in easier cohorts), the chosen λ is more accurate than the",
-            f"mean over the five in {int(better.sum())}, and at most {shown(float(chosen['loss'].max()))} less",
-            "accurate than the best λ by the truth.",
+            "**Does agreement choose λ well?** The paper chooses λ by the agreement of repeated trainings. With its",
+            f"settings, models were trained for 100,000 steps in {len(chosen)} cohorts (five models for each λ at the",
+            "paper's difficulty, ten in easier cohorts). The λ with the best agreement is more accurate than the",
+            f"average of all λ in {int(better.sum())} of them. It is at most {shown(float(chosen['loss'].max()))} less",
+            "accurate than the best λ according to the truth.",
         ),
         *markdown(table, "difficulty"),
     ]
@@ -470,9 +468,9 @@ def _agreement_fails(folder: Folder) -> list[str]:
     if binomtest(better, n, alternative="greater").pvalue < 0.05:
         return []
     return [
-        "**Agreement as a guide to λ**, with the paper's settings at 100,000 steps: the chosen λ is more accurate "
-        "than the "
-        f"mean across values of λ in {better} of {n} cohorts (sign test, p = {binomtest(better, n).pvalue:.2f})."
+        "**Agreement as a guide to λ.** With the paper's settings and 100,000 steps, the λ with the best agreement is "
+        f"more accurate than the average of all λ in only {better} of {n} cohorts (sign test, p = "
+        f"{binomtest(better, n).pvalue:.2f})."
     ]
 
 
@@ -502,8 +500,8 @@ def _longer(folder: Folder) -> list[str]:
     table["best λ"] = _at_best(looks[looks["step"] == last])
     return [
         *paragraph(
-            "Accuracy of one model without the rule, by number of steps (mean over λ, then at one λ;",
-            f"{of_cohorts(looks, 'for each λ')}):",
+            "The table shows the concordance of one model trained without the rule, by number of steps: first the mean",
+            f"across λ, then the value at one λ ({of_cohorts(looks, 'for each λ')}).",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
     ]
@@ -521,11 +519,12 @@ def _settings_in_words(folder: Folder) -> list[str]:
     return paragraph(
         "The preset `paper` uses the weights and learning rates of section 3.3, batches of an eighth of the patients,",
         "and the update order of Algorithm 1 (D, then f, then g₁, then g₂). According to the stopping rule, a model",
-        "stops after 100,000 steps once its reconstruction loss is below 0.003 and its monotonicity loss below 6·10⁻⁴,",
-        "or at 200,000 steps. f is the version that the authors released, in which the changes of the patterns are",
-        "added. Ten models were trained for each λ, and λ was chosen by agreement. There is one cohort of each kind,",
-        "and two more of basic and mild, which were trained without the rule and evaluated at 100,000 steps.",
-        f"Computations used bfloat16 with float32 weights. {at}",
+        "stops as soon as its reconstruction loss is below 0.003 and its monotonicity loss below 6·10⁻⁴, but not",
+        "before 100,000 steps, and at 200,000 steps at the latest. f is the version that the authors released, in",
+        "which the changes of the patterns are added. Ten models were trained for each λ, and λ was chosen by",
+        "agreement. There is one cohort of each kind, and there are two more of basic and mild, in which models were",
+        "trained without the rule and evaluated at 100,000 steps. Computations used bfloat16 with float32 weights.",
+        at,
     )
 
 
@@ -550,8 +549,8 @@ def _variants(folder: Folder) -> list[str]:
         "### Variations of these settings",
         "",
         *paragraph(
-            f"One setting was changed at a time, with λ = {middle}, ten models and {int(last):,} steps (`blind`: its",
-            f"own number), in cohort {seed}. Entries are for one model; `paper_preset.csv` has the",
+            f"One setting was changed at a time, with λ = {middle}, ten models and {int(last):,} steps (for `blind`,",
+            f"its own number of steps), in cohort {seed}. Entries are for one model; `paper_preset.csv` contains the",
             "agreement. With more healthy variation, ridge regression trained on the truth is as accurate as the",
             "paper's linear regression.",
         ),
@@ -565,13 +564,13 @@ def _remedy(single: pd.DataFrame, folder: Folder) -> list[str]:
     if not {"", *_QUICKER} <= {*single.index}:
         return []
     quicker = single.loc[list(_QUICKER)].max() - single.loc[""]
-    gains = " and ".join(f"{quicker[kind]:+.3f} on {NAMES[kind]}" for kind in ("basic", "mild"))
+    gains = " and ".join(f"{quicker[kind]:.3f} in {NAMES[kind]} cohorts" for kind in ("basic", "mild"))
     others = [name for name in ("float32", "separate", "divided by means") if name in single.index]
     most = float((single.loc[others] - single.loc[""]).abs().max(axis=None))
     return paragraph(
         "Slow training therefore keeps some of these models below the paper's figures: with the learning rates of",
         "section 3.3, they are still learning when the rule stops them. After 25,000 further steps without the rule,",
-        f"{_still_below(folder)} the paper's figures. Faster learning of f or of D, whichever is better, gains",
-        f"{gains} and also reaches them. Scaling, precision and the order of updates change single models by at most",
-        f"{shown(most)}. The other two interpretations of f are worse.",
+        f"{_still_below(folder)} the paper's figures. If f or D learns faster, whichever is better, concordance rises",
+        f"by {gains}, which also reaches them. Scaling, precision and the order of updates change the concordance of",
+        f"single models by at most {shown(most)}. The other two interpretations of f are worse.",
     )

@@ -28,16 +28,15 @@ def table_1(folder: Folder) -> list[str]:
     lines += warning(looks)
     lines += [
         *paragraph(
-            "The same table in easier cohorts, with the healthy variation of our reference population: the",
-            f"pattern-c-index, with λ chosen by agreement alone ({of_cohorts(looks, 'for each λ')}; for `paper`,",
-            "3 cohorts each of basic and mild, and 1 of each other kind). *Ours* is the preset `blind`.",
+            "Here, Table 1 was repeated with the healthy variation of our reference population. Entries are the",
+            f"concordance, with λ chosen by agreement alone ({of_cohorts(looks, 'for each λ')}). For `paper`, there",
+            "are 3 cohorts each of basic and mild, and 1 of each other kind. *Ours* is the preset `blind`.",
         ),
         *markdown(by_method(folder), "cohort"),
         *paragraph(
             "The sd of our single models within a cohort is at most",
-            f"{shown(float(accuracies.high['single_sd'].max()))}; standard errors over cohorts are at most",
-            f"{shown(float(found['single_se'].max()))}",
-            f"({shown(float(errors.max()))} with `paper`).",
+            f"{shown(float(accuracies.high['single_sd'].max()))}. Standard errors across cohorts are at most",
+            f"{shown(float(found['single_se'].max()))}, and {shown(float(errors.max()))} with `paper`.",
         ),
     ]
     return lines
@@ -65,12 +64,12 @@ def _choice(looks: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     mean_loss = float(found["loss"].max())
     over_all, at_last = (between(ranks[name]) for name in ranks.columns)
     return paragraph(
-        "Does agreement indicate accuracy? The rank correlation between the pattern-agr-index and the accuracy of",
-        f"single models is {over_all} across values of λ and checkpoints, depending on the kind of cohort, but both "
-        "rise during training. Across",
-        f"the five λ at the last checkpoint, it is {at_last}. Choosing λ by agreement costs the consensus at most",
-        f"{shown(mean_loss)} averaged over the cohorts of a kind, and {shown(float(found['largest_loss'].max()))} in a",
-        f"single cohort (target: at most 0.01, {reached(mean_loss <= 0.01, looks)}).",
+        "Does agreement indicate accuracy? Across values of λ and checkpoints, the rank correlation between the",
+        f"pattern-agr-index and the accuracy of single models is {over_all}, depending on the kind of cohort, but both",
+        f"rise during training. Across the five λ at the last checkpoint, it is {at_last}. Choosing λ by agreement",
+        f"lowers the concordance of the consensus by at most {shown(mean_loss)} on average in the cohorts of a kind,",
+        f"and by at most {shown(float(found['largest_loss'].max()))} in a single cohort. The target of at most 0.01",
+        f"was {reached(mean_loss <= 0.01, looks)}.",
     )
 
 
@@ -98,11 +97,10 @@ def _against_baselines(folder: Folder, accuracies: summaries.Range, name: str, w
     return [
         *warning(fits),
         *paragraph(
-            "The figure compares the consensus with five decompositions, each with its best sign and order. They reach",
-            f"the following concordances, depending on the kind of cohort: {ranges}. Ridge regression trained on the "
-            "truth "
-            "(five-fold",
-            f"cross-validation) reaches {between(ours['ridge'])}, and the consensus {between(found['consensus'])}.",
+            "The figure compares the consensus with five decompositions, each with its best sign and order. Depending",
+            f"on the kind of cohort, their concordances are: {ranges}. Ridge regression trained on the truth",
+            f"(five-fold cross-validation) reaches {between(ours['ridge'])}, and the consensus reaches",
+            f"{between(found['consensus'])}.",
         ),
         f"![Accuracy compared with decompositions](../results/{figure})",
         "",
@@ -133,7 +131,7 @@ def real_people(folder: Folder) -> list[str]:
         *lines,
         *warning(looks),
         *paragraph(
-            f"Here, {about['n_controls']} real healthy people (IXI) serve as controls and {about['n_patients']} "
+            f"Here, {about['n_controls']} real healthy people (IXI) serve as controls, and {about['n_patients']} "
             "others,",
             "with simulated atrophy, as patients. All choices were made without access to the truth. There are",
             f"{of_cohorts(looks, 'for each λ')}.",
@@ -163,7 +161,7 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         figure = figures.agreement_by_patterns(table, folder.path / f"{name}.svg")
         drawn += [*warning(table), f"![Agreement against the number of patterns, {kind}](../results/{figure})", ""]
         share = summaries.share_right(table)
-        aim = f" (target: 90 %, {reached(share >= 0.9, table)})" if kind == "basic" else ""
+        aim = f" (the target of 90 % was {reached(share >= 0.9, table)})" if kind == "basic" else ""
         without.append(float(table.loc[table["true_patterns"] == 0, "pattern_agreement"].max()))
         said.append(f"in {100 * share:.0f} % of {kind} cohorts with disease{aim}")
     if not rows:
@@ -171,15 +169,15 @@ def choice_of_patterns(folder: Folder) -> list[str]:
     return [
         *lines,
         *paragraph(
-            f"With {n_models} models for each M, M was chosen by agreement alone. M = 1 was excluded: a single pattern",
-            "cannot be confused with another, so its agreement is too high.",
+            f"The number of patterns, M, was chosen by agreement alone, with {n_models} models for each M. M = 1 was",
+            "excluded: a single pattern cannot be confused with another, so its agreement is too high.",
         ),
         *markdown(pd.concat(rows).fillna(0).astype(int), "number of cohorts"),
         *drawn,
         *paragraph(
             f"The correct number was chosen {' and '.join(said)}.",
-            f"Without disease, agreement is at most {shown(max(without))} in any cohort at any M, so the choice is",
-            "meaningless there.",
+            f"Without disease, the choice is meaningless: agreement is at most {shown(max(without))} in any cohort at",
+            "any M.",
         ),
     ]
 
@@ -231,19 +229,18 @@ def table_6(folder: Folder) -> list[str]:
     return [
         *lines,
         *paragraph(
-            "Models are trained on all controls and on the patients of four folds",
-            f"({of_cohorts(rows, models='n_used')}). The table shows the concordance in",
-            "the fifth fold (`folds.csv` also has that in training), with the paper's figures in brackets. The sd over",
-            "folds and cohorts is at most",
-            f"{shown(float(varies['test'].max(axis=None)))}.",
+            "Models were trained on all controls and on the patients of four folds",
+            f"({of_cohorts(rows, models='n_used')}). The table shows the concordance in the fifth fold, with the",
+            "paper's figures in brackets; `folds.csv` also has the concordance in training. The sd across folds and",
+            f"cohorts is at most {shown(float(varies['test'].max(axis=None)))}.",
         ),
         *markdown(table, "cohort"),
         f"![Held-out patients](../results/{figure})",
         "",
         *paragraph(
-            f"The consensus loses at most {shown(float(drop))} in held-out people. Ridge regression trained on "
-            "the truth",
-            f"is better by at most {shown(float(gap))}; the paper reports gaps of 0.04 to 0.07.",
+            f"The concordance of the consensus is at most {shown(float(drop))} lower in held-out people than in those",
+            "used for training. That of ridge regression trained on the truth is higher by at most",
+            f"{shown(float(gap))}; the paper reports gaps of 0.04 to 0.07.",
         ),
     ]
 
@@ -272,13 +269,15 @@ def regularisers(folder: Folder) -> list[str]:
         ranges = table.groupby("kind", sort=False)[["single", "consensus"]].agg(between)
         ranges.columns = ["one model", "consensus"]
         lines += [*warning(looks)]
-        told = "; ".join(f"{kind} {row['one model']} and {row['consensus']}" for kind, row in ranges.iterrows())
+        told = " ".join(
+            f"In {kind} cohorts, the concordance is {row['one model']} for one model and {row['consensus']} for the "
+            "consensus."
+            for kind, row in ranges.iterrows()
+        )
         lines += paragraph(
-            "Each of γ, κ, ζ, μ and η was varied from 50 to 150 % of its default, with the others unchanged "
-            f"({of_cohorts(looks)}) and the λ",
-            f"that agreement chose for the cohort. Concordance of one model and of the consensus: {told}. The",
-            "paper shows",
-            "these results only in a figure and finds accuracy “mostly robust”.",
+            "Each of γ, κ, ζ, μ and η was varied from 50 to 150 % of its default, with the others unchanged and the λ",
+            f"that agreement chose for the cohort ({of_cohorts(looks)}). {told} The paper shows these results only in",
+            "a figure and finds accuracy “mostly robust”.",
         )
         lines += [f"![Accuracy and agreement against weights](../results/{figure})", ""]
     looks = folder.table("ablations")
@@ -295,14 +294,14 @@ def regularisers(folder: Folder) -> list[str]:
             lost[f"{title}, {name}"] = part.round(3) + 0.0  # avoids −0.0
         figure = figures.dots(drawn, folder.path / f"ablations_{value}.svg", f"{CONCORDANCE}, {title}")
         pictures += [f"![Terms omitted, {title}](../results/{figure})", ""]
-    about = f"Concordance lost by omitting terms, mean and largest over the kinds of cohort ({of_cohorts(looks)}):"
-    lines += [*warning(looks), about, ""]
+    about = "The table shows how much concordance is lost by omitting terms, on average and at most across the kinds of"
+    lines += [*warning(looks), *paragraph(about, f"cohort ({of_cohorts(looks)}).")]
     lines += [*markdown(lost, "omitted"), *pictures]
     collapsed = table.loc[table["n_sound"] < 2, "removed"].unique()
     if len(collapsed):
         lines += paragraph(
-            f"There is no consensus for {', '.join(collapsed)}, because in every model at least one R-index hardly",
-            "varied between patients; its loss is that at the last checkpoint of basic cohorts.",
+            f"For {', '.join(collapsed)}, there is no consensus, because in every model at least one R-index hardly",
+            "varied between patients. The loss shown is that at the last checkpoint of basic cohorts.",
         )
     return [
         *lines,

@@ -26,8 +26,8 @@ def made_up_study(folder: Folder) -> list[str]:
         "absent in a third of the patients; their severities are correlated at 0.4 and increase with age. Patients are",
         "older than controls. Four sites shift and scale every region and differ in their proportion of patients. Ten",
         "noisy clinical variables depend on severities and age. The default preset and search were used with",
-        "adjustment for age, sex and head size, with and without harmonisation of the sites, and",
-        f"{about.get('n_models', '–')} repetitions.",
+        f"{about.get('n_models', '–')} repetitions and adjustment for age, sex and head size, both with and without",
+        "harmonisation of the sites.",
     )
     wide = numbers.pivot_table("pattern_agreement", "correction", "n_patterns", sort=False)
     wide.columns = [f"agreement, M = {number}" for number in wide.columns]
@@ -59,8 +59,7 @@ def _study_variables(folder: Folder) -> list[str]:
             f"{shown(float(error.max()))}. Of the "
             f"{n_true}",
             f"correlations that are significant at 5 % for the true severities, {both} are significant for the "
-            "R-indices,",
-            f"as are {n_false} others.",
+            f"R-indices; of the other correlations, {n_false} are.",
         ),
     ]
 
@@ -101,10 +100,10 @@ def halves(folder: Folder) -> list[str]:
     lines += warning(table)
     said = {label: between(means[label]) for label in labels}
     lines += paragraph(
-        "A model of each half was applied to the other, in five kinds of cohort and in a larger mild one (the paper",
-        f"shows maps of one split but gives no figures). Concordance is {said[labels[0]]} in the training half and",
-        f"{said[labels[1]]} in the other. The two models agree at {said[labels[2]]}. Their maps correlate at",
-        f"{said[labels[3]]} (lowest pattern {shown(float(means[labels[4]].min()))}).",
+        "A model of each half was applied to the other, in five kinds of cohort and in a larger mild one. (The paper",
+        f"shows maps of one split but gives no figures.) Concordance is {said[labels[0]]} in the training half and",
+        f"{said[labels[1]]} in the other. The agreement of the two models is {said[labels[2]]}. Their maps correlate",
+        f"at {said[labels[3]]}, and at {shown(float(means[labels[4]].min()))} for the least similar pattern.",
     )
     figure = figures.dots(drawn, folder.path / "split_half.svg", "concordance, agreement or correlation")
     lines += [f"![Two halves](../results/{figure})", ""]
@@ -121,12 +120,11 @@ def halves(folder: Folder) -> list[str]:
             "How well can controls and patients be distinguished? Support vector machines were trained in the second",
             "half, either on the R-indices from the first half's model or on all regions. The area under the curve",
             f"({int(found['n_splits'].iloc[0])} splits, 20 % held out; means of three cohorts) is",
-            f"{between(auc['R-indices'])} for R-indices and {between(auc['regions'])} for regions, with differences of",
-            f"{between(auc['difference'])} (sd over splits at most {shown(float(means['sd'].max()))}). The paper has",
-            f"{theirs[0]} and {theirs[1]}. The level cannot be compared with the paper's, but the difference can.",
-            "In a simulation, only the patterns distinguish patients from controls, so R-indices can retain all "
-            "of this",
-            "information. In the paper's real disease, they lost 0.034.",
+            f"{between(auc['R-indices'])} for R-indices and {between(auc['regions'])} for regions. The difference is",
+            f"{between(auc['difference'])} (sd across splits at most {shown(float(means['sd'].max()))}). In the paper,",
+            f"the areas are {theirs[0]} and {theirs[1]}. Their level cannot be compared with ours, but their",
+            "difference can. In a simulation, only the patterns distinguish patients from controls, so R-indices can",
+            "retain all of this information. In the paper's real disease, the area is 0.034 lower for R-indices.",
         ),
         *warning(found),
     ]
@@ -158,14 +156,11 @@ def _protocol(table: pd.DataFrame) -> list[str]:
     return [
         *warning(table),
         *paragraph(
-            "The paper's protocol (three values of M, five of λ, ten models, 100,000 steps, batches of 112), with "
-            "all 150 "
-            "models in one",
-            f"program, takes {best['seconds']:.0f} s on one {best['device']} after {best['compilation']:.0f} s of",
-            f"compilation, or {table['seconds'].max():.0f} s with the update order of the paper's Algorithm 1. "
-            "The target",
-            f"of 95 s was {reached(best['seconds'] <= 95, table)}; that of 60 s was "
-            f"{reached(best['seconds'] <= 60, table)}.",
+            "The paper's protocol comprises three values of M, five of λ and ten models for each combination, trained",
+            "for 100,000 steps in batches of 112. With all 150 models in one program, it takes",
+            f"{best['seconds']:.0f} s on one {best['device']} after {best['compilation']:.0f} s of compilation. With",
+            f"the update order of the paper's Algorithm 1, it takes {table['seconds'].max():.0f} s. The target of 95 s",
+            f"was {reached(best['seconds'] <= 95, table)}; that of 60 s was {reached(best['seconds'] <= 60, table)}.",
         ),
     ]
 
@@ -191,7 +186,7 @@ def _device(folder: Folder) -> list[str]:
 def _growth(table: pd.DataFrame, folder: Folder) -> list[str]:
     lines = [
         *warning(table),
-        "How the rate depends on each size (`results/growth.csv`, `growth_cores.csv`):",
+        "The figure shows how the rate depends on each size (`results/growth.csv`, `growth_cores.csv`):",
         "",
     ]
     figure = figures.growth(table, folder.path / "growth.svg")
@@ -229,7 +224,8 @@ def models_needed(folder: Folder) -> list[str]:
             "consensus "
             "rises from",
             f"{shown(float(models['concordance'].iloc[0]))} with {models.index[0]} models to",
-            f"{shown(float(models.loc[enough, 'concordance']))} with {enough}; adding more changes nothing.",
+            f"{shown(float(models.loc[enough, 'concordance']))} with {enough}; adding further models makes no "
+            "difference.",
         ),
         *markdown(models.loc[models.index <= ENOUGH], "models"),
         f"![Concordance against the number of models](../results/{picture})",
@@ -250,8 +246,8 @@ def people_needed(folder: Folder) -> list[str]:
         "## How many people?",
         "",
         *paragraph(
-            f"Concordance of the consensus of ten models with the truth, averaged over {of_people} (dashed line: ridge "
-            "regression trained on the truth):",
+            f"The table shows the concordance of the consensus of ten models, averaged across {of_people}. In the",
+            "figure, dashed lines show ridge regression trained on the truth.",
         ),
         *markdown(drawn.mean, "patients"),
         f"![Accuracy against the number of patients](../results/{figure})",

@@ -32,7 +32,7 @@ def test_how_intervals_of_associations_do():
     assert not missing(
         DETAILS,
         f"over {len(own)} combinations",
-        f"in {100 * own.mean():.1f} % on average, and in {100 * own.min():.1f} to {percent([own.max()], 1)[0]}",
+        f"in {100 * own.mean():.1f} % of data sets on average, and in {ends(own, 1, 100)} %",
         f"in {100 * any_q.min():.1f} to {percent([any_q.max()], 1)[0]} of data sets",
     )
 
@@ -47,21 +47,20 @@ def test_how_stable_r_indices_are():
             *("trained on other people", "truth"),
         )
     )
-    pairs = 100 * again["concordance", "mean"], 100 * others["concordance", "mean"]
-    shares = [f"{ends(row['covered'], by=100)} %" for row in (again, others, truth)]
+    again, others = (
+        f"{ends(row['rms'], 3)} | {100 * row['concordance', 'mean']:.0f} % | {ends(row['covered'], by=100)} % |"
+        for row in (again, others)
+    )
     told = [f"{value:.2f}" for value in table.groupby(["correlation", "kind"])["correlation_error"].mean()]
     assert not missing(
         PAGE,
-        "at most {:.3f} after rounding to three digits and {:.3f} with 1 % noise".format(
-            digits["rms", "max"], noise["rms", "max"]
-        ),
-        f"by {ends(again['rms'], 3)} after retraining with different random seeds",
-        f"by {ends(others['rms'], 3)} after training on different people",
-        "order {:.0f} % and {:.0f} % of the pairs".format(*pairs),
-        f"covers {shares[0]} of the changes due to retraining and {shares[1]} of those",
-        f"only {shares[2]} of true severities",
-        f"is {told[0]} (basic) and {told[1]} (mild) if",
-        f"and {told[2]} and {told[3]} at a true correlation of 0.6",
+        f"| values rounded to three digits | at most {digits['rms', 'max']:.3f} |",
+        f"| noise of 1 % | at most {noise['rms', 'max']:.3f} |",
+        f"| retraining with other random numbers | {again}",
+        f"| training on other people with the same disease | {others}",
+        f"| difference from the true severity | | | {ends(truth['covered'], by=100)} % |",
+        f"is {told[0]} in basic and {told[1]} in mild cohorts; at a true correlation of 0.6",
+        f"it is {told[2]} and {told[3]}, respectively",
     )
 
 
@@ -74,16 +73,19 @@ def test_every_table_is_computed_from_committed_ones():
 def test_ranges_of_confounding_and_of_the_auc():
     table = pd.read_csv(RESULTS / "balance.csv").query("sites == 1")
     called = table.groupby(["older_sd", "a_group", "variables"])[["confounded", "before"]].mean().mul(100).round()
-    share, table = "{:.0f} %", pd.read_csv(RESULTS / "separation.csv")
+    table = pd.read_csv(RESULTS / "separation.csv")
     inside = ends(table.groupby(["size", "aim"])["inside"].mean(), by=100)
     both = (
         f"{ends(called.loc[0, 'confounded'])} % of randomised studies",
-        f"recognised in {share} (6 variables) and {share} (20 variables)".format(*called.loc[(0.5, 100), "confounded"]),
+        "in {:.0f} % of studies with 6 variables".format(*called.loc[(0.5, 100), "confounded"]),
+        "in {1:.0f} % with 20 variables".format(*called.loc[(0.5, 100), "confounded"]),
         f"Hanley and McNeil's interval does so in {ends(table.groupby('aim')['before'].mean(), by=100)} %",
     )
-    before = "called {:.0f}, {:.0f}, {:.0f} and {:.0f} % so with 100 per group".format(*called.loc[(0, 100), "before"])
+    before = "called {:.0f}, {:.0f}, {:.0f} and {:.0f} % of studies *confounded* with 1, 2, 6 and 20".format(
+        *called.loc[(0, 100), "before"]
+    )
     assert not missing(DETAILS, *both, before, f"it does so in {inside} %")
-    assert not missing(PAGE, *both, f"true value in {inside} % of samples of a given size")
+    assert not missing(PAGE, *both, f"the AUC in new people in {inside} % of samples")
 
 
 def test_what_is_said_of_verdicts_and_counts():
@@ -92,15 +94,14 @@ def test_what_is_said_of_verdicts_and_counts():
     assert {*ill["state"]} == {"reproducible"}
     assert not {*null["state"]} & {"reproducible", "not testable"}
     sites = pd.read_csv(RESULTS / "balance.csv").query("sites == 4").groupby("older_sd")["confounded"].mean()
-    assert f"randomised {percent(sites)[0]}; age difference of 0.5 sd {percent(sites)[1]}." in DETAILS
+    assert "{} of 2,000 randomised studies are called *confounded*, and {} of 2,000".format(*percent(sites)) in DETAILS
     trained = pd.read_csv(RESULTS / "linear_start.csv")
     assert not missing(
         PAGE,
-        f"none of the {len(null)} cohorts was *reproducible* and {(null['state'] == 'weak').sum()} were *weak*",
+        f"None of the {len(null)} cohorts was *reproducible*; {(null['state'] == 'weak').sum()} were *weak*",
         f"all {len(ill)} were *reproducible*",
-        f"Of {(ill['concordance'] >= 0.75).sum()} cohorts whose consensus",
-        f"and in {percent(sites)[1]} at four sites",
-        f"a concordance of {ends(pd.read_csv(RESULTS / 'demonstration.csv')['concordance'], 3)}",
+        f"and in {percent(sites)[1]} with 20 variables at four sites",
+        f"the concordance was {ends(pd.read_csv(RESULTS / 'demonstration.csv')['concordance'], 3)}",
         f"{trained['left_out'].sum()} of {10 * len(trained):,} repetitions were excluded",
     )
 
@@ -117,7 +118,7 @@ def test_intervals_of_change_and_elsewhere():
         assert f"| {kind}, {'growing' if progression else 'unchanged'} | {covered_and_wide(of, 'noise')} |" in DETAILS
     groups = pd.read_csv(RESULTS / "group_change.csv")
     basic, mild = percent((groups["least_q"] < 0.05).groupby(groups["kind"]).mean(), 1)
-    said = f"In {len(groups) // 2} studies of 40 + 40", f"below 0.05 in {basic} (basic) and {mild} (mild)."
+    said = f"In {len(groups) // 2} studies of each kind", f"below 0.05 in {basic} (basic) and {mild} (mild)."
     elsewhere = pd.read_csv(RESULTS / "elsewhere.csv").groupby(["what", "size"])
     assert not missing(DETAILS, *said, *(f" | {covered_and_wide(of, 'kind')} |" for _, of in elsewhere))
     inside = table.groupby(["noise", "kind", "seed"])["inside"].mean().groupby("noise").mean()
@@ -178,11 +179,12 @@ def test_resemblance():
             or kind != "enigma"
             or (table["true_p_corrected"][table["p_corrected"] < 0.025] < 0.025).all()
         )
-    recognised = "in {} of cases at 2.5 sd and {} at 1.5 sd; random smooth maps pass in {} and {}"
+    recognised = (
+        "{} of patterns made from ENIGMA's maps are recognised at 2.5 sd and {} at 1.5 sd, whereas {} and {} of"
+    )
     assert not missing(
         PAGE.split("**What a pattern resembles**")[1].split("\n")[0],
         *(f"{share} " for (name, *_), share in shares.items() if not name),
-        f"({shares['_large', 'enigma', 2.5]} at 2.5 sd with 500 + 500 people)",
         recognised.format(*(share for (name, *_), share in shares.items() if name == "_single")),
     )
 
@@ -196,7 +198,7 @@ def test_prognosis():
         f"{wrong} of {len(table)} tests have p below 0.05",
         f"about {table['n_events'].mean():.0f} events",
     )
-    assert not missing(PAGE, f"{held} of {len(table)} intervals contain", f"{wrong} of tests have p below 0.05")
+    assert not missing(PAGE, f"of {len(table)} intervals, {held} contain", f"{wrong} of tests have p below 0.05")
 
 
 def test_planned_studies_are_as_far_from_new_ones_as_the_page_says():
@@ -218,14 +220,14 @@ def test_three_programs():
         assert not missing(DETAILS + PAGE, f"| {' | '.join(ranges)} |", f"networks {ranges[0]})")
         states = {*of["state_first"], *of["state_second"]}
         assert states == ({"not found again", "weak"} if what == "autism" else {"reproducible"})
-    said = {"autism": ("patients with autism", 1, 0, ""), "put in": ("identical in each program", 2, 2, "ICC ")}
+    said = {"autism": ("patients with autism", 1, 0), "put in": ("identical in each program", 2, 2)}
     for what, of in pd.read_csv(RESULTS / "three_programs.csv").groupby("what"):
-        words, n_patterns, n_found, before = said[what]
+        words, n_patterns, n_found = said[what]
         ranges = [ends(of[name], 2).replace("-", "−") for name in ("icc", "rank", "maps")]
         (patients,) = set(of["patients"])
         assert (of["pattern"].max(), set(of["found_first"])) == (n_patterns, {n_found})
         row = f"{words} | {n_patterns} | {patients} | {' | '.join(ranges)} |"
-        assert not missing(DETAILS + PAGE, row, f"({before}{ranges[0]};")
+        assert not missing(DETAILS + PAGE, row, f"(ICC {ranges[0]};")
 
 
 def test_chance_at_several_sites():
@@ -242,12 +244,11 @@ def test_severities_by_age():
     lower, rank = ({scale: means[name][scale] for scale in ("volumes", "logarithms")} for name in means.columns[-2:])
     assert [f"{value:.2f}" for value in lower["volumes"]] == ["-0.09", "-0.09"]
     true = "{:.2f} and {:.2f}".format(*means["true_with_age"]["volumes"])
-    rises = [f"from {rank['volumes'][of]:.3f} to {rank['logarithms'][of]:.3f}" for of in ("simulated", "real")]
+    rises = (rank["logarithms"] - rank["volumes"])[["simulated", "real"]]
     assert not missing(
         text_of("docs/explanation/limits.md"),
-        "r = −0.09 with age in ten simulated cohorts and in ten cohorts of IXI's",
-        f"the true values are {true}. With",
-        "r was {:.2f} and {:.2f}, and concordance rose {} and {} (".format(*lower["logarithms"], *rises),
+        f"severities correlate with age at r = −0.09; the true values are {true}, respectively",
+        "r is {:.2f} and {:.2f}, and concordance is higher by {:.3f} and {:.3f} (".format(*lower["logarithms"], *rises),
     )
 
 
