@@ -22,7 +22,7 @@ from rindices.fitted_model import Controls, FittedEstimator, OfTwoGroups, check_
 from rindices.judging.agreement_and_misfit import Agreement
 from rindices.judging.selection import Judged, sweep
 from rindices.judging.study import TrainingSet, training_set
-from rindices.linear import METHODS, Method, fitted, one_thread, unconverged_rotations
+from rindices.linear import METHODS, Method, fitted, unconverged_rotations
 from rindices.model import (
     EstimatorParameters,
     Header,
@@ -144,7 +144,6 @@ class SurrealGAN(FittedEstimator):
     n_patterns: int = 3
     orthogonality: float | None = field(default=None, kw_only=True)
 
-    @one_thread()
     @unconverged_rotations()
     def fit(
         self,
@@ -340,7 +339,6 @@ class ContrastiveFactors(OfTwoGroups):
     correction: Correction | None = None
     random_state: Any = None
 
-    @one_thread()
     @unconverged_rotations()
     def fit(self, X: Any, y: Any, covariates: Any = None) -> Self:
         """Test whether the groups differ, and find the patterns; the arguments are those of `SurrealGAN.fit`."""

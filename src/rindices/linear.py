@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock
 from typing import Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -34,9 +34,7 @@ _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
 _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
 _MANY = 5000  # people from which it pays to compute sums over them only once
 
-# A library's number of threads is set for the process, not for one of its threads: the limits that are in force.
-_limits: list[threadpool_limits] = []
-_changing = Lock()
+_limited = RLock()  # a library's number of threads is set for the process, not for one of its threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -44,18 +42,9 @@ Result = TypeVar("Result")
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let the linear algebra library use one thread: matrices are small, and several would wait for each other.
-
-    Threads may do this at the same time; the last to end restores what the first found. A whole fit does it, because
-    results could otherwise depend, in their last digits, on what is computed beside it.
-    """
-    with _changing:
-        _limits.append(threadpool_limits(limits=1, user_api="blas"))
-    try:
+    """Let the linear algebra library use one thread: matrices are small, and several would wait for each other."""
+    with _limited, threadpool_limits(limits=1, user_api="blas"):
         yield
-    finally:
-        with _changing:
-            _limits.pop().restore_original_limits()
 
 
 @contextmanager
@@ -71,8 +60,8 @@ def unconverged_rotations() -> Iterator[None]:
 def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
     """Yield the results for all items in order, computed by one thread per core, at most eight.
 
-    The linear algebra library uses one thread in each, so results do not depend on the number of cores. Once the
-    generator is closed, no further item is begun.
+    The linear algebra library uses one thread in each, so results do not depend on the number of cores. `work` must
+    not call this function. Once the generator is closed, no further item is begun.
     """
     with one_thread(), ThreadPoolExecutor(min(cpu_count(), 8)) as pool:  # each may copy the table
         try:

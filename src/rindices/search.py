@@ -13,7 +13,7 @@ from rindices.fitted_model import RIndexEstimator
 from rindices.judging.selection import basis_of, explain, sweep
 from rindices.judging.study import Study, training_set
 from rindices.judging.verdict_and_separation import Verdict, judged, not_testable, supported
-from rindices.linear import one_thread, unconverged_rotations
+from rindices.linear import unconverged_rotations
 from rindices.presets import get_preset
 from rindices.scoring.consensus_and_person import consensus
 from rindices.settings import AUTO, SearchSettings
@@ -88,7 +88,6 @@ class SurrealGANSearch(RIndexEstimator):
     orthogonality: float | Sequence[float] | None = None
     exhaustive: bool = field(default=SearchSettings.exhaustive, kw_only=True)
 
-    @one_thread()
     @unconverged_rotations()
     def fit(
         self,

@@ -252,18 +252,18 @@ def test_equal_models_agree_perfectly():
 @pytest.mark.parametrize("method", METHODS)
 def test_halves_of_a_cohort_with_patterns_agree(method, disjoint_controls):
     controls, patients, _ = cohort(sparse_maps(2) if method == "sparse" else dense_maps(2))
-    assert halves_agreement(controls, patients, 2, method, disjoint_controls=disjoint_controls, splits=[0]) > 0.8
+    assert halves_agreement(controls, patients, 2, method, disjoint_controls=disjoint_controls, n_splits=1) > 0.8
 
 
 def test_halves_without_disease_hardly_agree():
     controls, patients, _ = cohort(np.zeros((1, N_REGIONS)))
-    assert halves_agreement(controls, patients, 2, "sparse", disjoint_controls=True, splits=[0, 1]) < 0.65
+    assert halves_agreement(controls, patients, 2, "sparse", disjoint_controls=True, n_splits=2) < 0.65
 
 
 def test_same_seed_gives_the_same_halves():
     controls, patients, _ = cohort(sparse_maps(2))
     first, again, other = (
-        halves_agreement(controls, patients, 2, "ica", disjoint_controls=True, splits=[0], seed=seed)
+        halves_agreement(controls, patients, 2, "ica", disjoint_controls=True, n_splits=1, seed=seed)
         for seed in (1, 1, 2)
     )
     assert first == again != other
@@ -283,7 +283,7 @@ def test_halves_share_no_patient_and_controls_only_if_asked_to(monkeypatch):
     # A half that cannot be fitted counts as chance agreement.
     for disjoint in (True, False):
         asked.clear()
-        assert halves_agreement(controls, patients, 1, "sparse", disjoint_controls=disjoint, splits=[0]) == FAILED
+        assert halves_agreement(controls, patients, 1, "sparse", disjoint_controls=disjoint, n_splits=1) == FAILED
         (healthy, sick), (other_healthy, other_sick) = asked
         assert (sick & other_sick, sick | other_sick) == (set(), set(patients[:, 0]))
         assert healthy | other_healthy == set(controls[:, 0])

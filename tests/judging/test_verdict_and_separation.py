@@ -172,7 +172,7 @@ def test_the_verdict_does_not_depend_on_the_order_of_patterns(given):
 def test_p_of_halves_counts_the_data_and_ends_with_the_first_that_agrees_as_well(monkeypatch, better, expected):
     asked = []
 
-    def agreement(controls, patients, n_patterns, method, *, disjoint_controls, splits, seed):
+    def agreement(controls, patients, n_patterns, method, *, disjoint_controls, n_splits, seed):
         asked.append((len(controls), len(patients), n_patterns, disjoint_controls))
         number = len(asked) - 1  # number 0: the data
         return 0.8 if number in (0, better) else 0.5 + number / 1000

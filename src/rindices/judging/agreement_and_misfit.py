@@ -12,8 +12,8 @@ do, which the misfit measures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import combinations, product
+from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -223,7 +223,7 @@ def halves_agreement(
     method: Method,
     *,
     disjoint_controls: bool,
-    splits: Iterable[int] = range(_SPLITS),
+    n_splits: int = _SPLITS,
     seed: int = 0,
 ) -> float:
     """Return how well models of two halves agree on all patients: mean concordance, 0.5 is chance.
@@ -238,13 +238,13 @@ def halves_agreement(
         Method by which patterns are found.
     disjoint_controls : bool
         Whether the halves also have different controls; models are then fitted faster, because a test needs many.
-    splits : iterable of int
-        Numbers of the random splits over which agreement is averaged.
+    n_splits : int
+        Number of splits over which agreement is averaged.
     seed : int
         Seed of the splits.
     """
     values = []
-    for split in splits:
+    for split in range(n_splits):
         rng = np.random.default_rng([seed, split])
         sick, healthy = (np.array_split(rng.permutation(len(group)), 2) for group in (patients, controls))
         halves = [(controls[healthy[k]] if disjoint_controls else controls, patients[sick[k]]) for k in (0, 1)]
@@ -260,14 +260,8 @@ def suited(
     controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0
 ) -> tuple[Method, dict[Method, float]]:
     """Return the method whose models of two halves of the patients agree better, and the agreement of each method."""
-
-    def agreement(one: tuple[Method, int]) -> float:
-        method, split = one
-        groups = controls, patients
-        return halves_agreement(*groups, n_patterns, method, disjoint_controls=False, splits=[split], seed=seed)
-
-    found = list(side_by_side(agreement, product(METHODS, range(_SPLITS))))
-    values = dict(zip(METHODS, np.reshape(found, (len(METHODS), _SPLITS)).mean(axis=1).tolist(), strict=True))
+    agreement = partial(halves_agreement, controls, patients, n_patterns, disjoint_controls=False, seed=seed)
+    values = dict(zip(METHODS, side_by_side(agreement, METHODS), strict=True))
     return ("ica" if values["ica"] > values["sparse"] + _CLEARLY else "sparse"), values
 
 

@@ -169,7 +169,7 @@ def halves_test(study: Study, n_patterns: int) -> tuple[float, float, float]:
 
     def agreement(cohort: int) -> float:
         return halves_agreement(
-            *study.standardised(cohort), n_patterns, method, disjoint_controls=True, splits=range(_SPLITS), seed=seed
+            *study.standardised(cohort), n_patterns, method, disjoint_controls=True, n_splits=_SPLITS, seed=seed
         )
 
     values = side_by_side(agreement, range(FEWEST_SHUFFLED + 1))

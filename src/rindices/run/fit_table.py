@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import date
@@ -197,8 +197,10 @@ def _fit(
     told_apart: list[Future[Separated | None]] = []
 
     def watched(now: Progress) -> None:
-        if now.done > now.resumed and not told_apart:  # a GPU trains, and leaves the cores to others
+        if now.done > now.resumed and not told_apart:  # while a GPU trains, the cores have nothing to do
             told_apart.append(beside.submit(_beside_training, plan.cohort, search.correction))
+        if now.done == now.total:  # last digits must not depend on what else is computed
+            wait(told_apart)
         tell(now)
 
     with (
