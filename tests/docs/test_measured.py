@@ -308,7 +308,7 @@ def test_sentences_on_groups_and_regions_are_those_of_the_tables():
         TUTORIAL,
         "({} of the controls and {} of the patients".format(*sexes),
         f"head sizes differ by {everybody.icv_d:.2f} sd",
-        f"{len(sure)} of {len(regions)} are thinner in patients",
+        f"{len(sure)} of {len(regions)} regions are thinner in patients",
         f"insula (d = {number(regions['effect'].min())})",
         f"{len(sure.index.intersection(stated))} of the {len(stated)} regions in the contrast",
     )
