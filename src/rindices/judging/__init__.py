@@ -10,20 +10,21 @@ class Evidence:
     Attributes
     ----------
     p, p_spread, p_shift
-        Permutation test: joint, of the patients' spread, and of their shift.
+        p values of the permutation test: joint, of the patients' spread, and of their shift.
     directions, found_again
-        Directions beyond chance, and those also found in held-out people.
+        Number of directions beyond chance, and number of directions found again in held-out people.
     eigenvalues, limit, band
-        Variance of patients relative to controls in each direction, the limit for the first, and the 95th centile of
-        each after permutations.
+        Variance of patients relative to that of controls in each direction, the 95th centile of the first after
+        permutations, and that of each.
     detectable_auc, detectable_ratio
-        Smallest differences likely to be detected: in means, and in standard deviations in one direction.
+        Smallest differences likely to be detected: in means, as an AUC, and in one direction, as a ratio of sd.
     halves, halves_chance, halves_p
-        Concordance of linear models of disjoint halves of the sample, the largest with permuted groups, and its p.
+        Concordance of linear models of disjoint halves of the sample, the largest with permuted groups, and its
+        p value.
     repetitions
-        Mean concordance of repetitions.
+        Mean concordance between repetitions.
     with_linear
-        Concordance of the consensus with a linear model of the whole sample.
+        Concordance between the consensus and a linear model of the whole sample.
     """
 
     p: float | None = None
