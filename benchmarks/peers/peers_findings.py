@@ -128,7 +128,7 @@ def _order() -> Claim:
         f"only SuStaIn estimates an order; its concordance with the true stage is {found(SUSTAIN, *both)} on the "
         "two kinds of "
     )
-    text += f"*sequence*, and that of rindices is {found(OURS, *both)}"
+    text += f"*sequence*, compared with {found(OURS, *both)} for rindices"
     return Claim(text, all(cell(SUSTAIN, name) > cell(OURS, name) for name in both))
 
 
@@ -157,7 +157,7 @@ def _continuous() -> Claim:
         f"**With continuous severities**, the concordance of rindices is at most {told(gap, 3)} below that of {NAMED}. "
         f"At the paper's difficulty, it is at least {told(min(lead.values()))} above that of every other method; in "
         f"real people, it is {told(real, 3)} above that of {peer}. NMF, opNMF, PCA and SuStaIn mostly describe healthy "
-        "variation, which exceeds the effect of the disease.",
+        "variation, which is larger than the effect of the disease.",
         gap < 0.03 and min(lead.values()) > 0.03 and 0 < real < 0.03,
     )
 
@@ -175,8 +175,8 @@ def _linear() -> Claim:
     apart = max(abs(cell(OURS, name) - cell(LINEAR, name)) for name in CONTINUOUS)
     labels = [cell(name, SUBTYPES, "ari") for name in (LINEAR, OURS)]
     return Claim(
-        f"**The linear model alone** differs from the networks by at most {told(apart, 3)} in concordance in these "
-        f"cohorts, and labels subtypes equally well (ARI {told(labels[0])}, compared with {told(labels[1])}).",
+        f"**The linear model alone** differs from the full method by at most {told(apart, 3)} in concordance in these "
+        "cohorts, and labels subtypes equally well.",
         apart < 0.02 and abs(labels[0] - labels[1]) < 0.05,
     )
 
@@ -188,14 +188,10 @@ def _sequences() -> Claim:
     each = " in one and ".join(told(value) for value in rows_of(SUSTAIN, SEQUENCE)["ari"])
     return Claim(
         "**If the disease is a sequence of events, SuStaIn is better.** Its expected stage agrees better with the true "
-        "stage than the severities of rindices do, and only SuStaIn estimates the order in which lobes change. If "
-        "regions vary independently, as it assumes, NMF also reaches a higher concordance than rindices "
-        f"({told(stage[NMF][1])} compared with {told(stage[OURS][1])}), and NMF and SuStaIn label subtypes better (ARI "
-        f"{told(label[NMF][1])} and "
-        f"{told(label[SUSTAIN][1])}, compared with {told(label[OURS][1])}). If regions are correlated, rindices and "
-        f"Surreal-GAN label subtypes best (ARI {told(label[OURS][0])} and {told(label[SURREAL][0])}), but the two "
-        f"cohorts differ widely: the ARI of SuStaIn is {each} in the other. SuStaIn used eight lobar means; the other "
-        "methods used 128 regions.",
+        "stage than the severities of rindices do. If regions vary independently, as SuStaIn assumes, NMF also reaches "
+        "a higher concordance than rindices, and NMF and SuStaIn label subtypes better. If regions are correlated, "
+        "rindices and Surreal-GAN label subtypes best, but the two cohorts differ widely: the ARI of SuStaIn is "
+        f"{each} in the other. SuStaIn used eight lobar means; the other methods used 128 regions.",
         stage[SUSTAIN][0] > max(stage[OURS][0], stage[SURREAL][0])
         and min(stage[SUSTAIN][1], stage[NMF][1]) > stage[OURS][1]
         and min(label[SUSTAIN][1], label[NMF][1]) > label[OURS][1]
@@ -209,12 +205,11 @@ def _subtypes() -> Claim:
     counts = {name: cell(LINEAR, name, "number", "chosen") for name in (*three, SEQUENCE)}
     return Claim(
         f"**If patients belong to subtypes** and the number of subtypes is known, rindices labels them best: its ARI "
-        f"is {told(own)}, and that of {peer}, the next best method, is {told(second)}. After fewer epochs, "
-        f"{best_subtypes()[0]} reached {told(best_subtypes()[1])} in one cohort. If the number is estimated, rindices "
-        f"finds {WORDS[int(chosen['number'])]} of the three subtypes, and its ARI falls to {told(chosen['ari'])}; set "
-        f"`--patterns` if you expect subtypes. For a sequence with two orders, the estimated number is "
-        f"{WORDS[int(counts[SEQUENCE])]}. The number is correct in all {WORDS[len(three)]} kinds of cohort with three "
-        "continuous patterns.",
+        f"is {told(own)}, compared with {told(second)} for {peer}, the next best method. If the "
+        f"number is estimated, rindices finds {WORDS[int(chosen['number'])]} of the three subtypes, and its ARI falls "
+        f"to {told(chosen['ari'])}; set `--patterns` if you expect subtypes. For a sequence with two orders, the "
+        f"estimated number is {WORDS[int(counts[SEQUENCE])]}. The number is correct in all {WORDS[len(three)]} kinds "
+        "of cohort with three continuous patterns.",
         own > second and chosen["number"] == 2 and counts[SEQUENCE] > 2 and all(counts[name] == 3 for name in three),
     )
 
@@ -223,11 +218,11 @@ def _halves() -> Claim:
     steady, own = (NMF, OPNMF, SUSTAIN), {"column": "agreement", "part": "halves"}
     mild, none = ([cell(name, cohort, **own) for name in steady] for cohort in ("mild", NONE))
     return Claim(
-        "**Agreement between halves is not evidence of disease.** On *mild*, the components of NMF, opNMF and SuStaIn "
-        f"agree between halves at {told(min(mild))} or more, better than our patterns ({halves_of(OURS, 'mild')}). "
-        f"Without disease, these components still agree at {told(min(none))} or more, because healthy variation is "
-        f"also reproducible. Our patterns and those of Surreal-GAN then agree at {halves_of(OURS, NONE)}, hardly "
-        "better than chance.",
+        "**Agreement between halves is not evidence of disease.** On *mild*, NMF, opNMF and SuStaIn reach a "
+        f"concordance between halves of {told(min(mild))} or more, compared with {halves_of(OURS, 'mild')} for "
+        f"rindices. Without disease, these three methods still reach {told(min(none))} or more, because healthy "
+        f"variation is also reproducible; rindices and Surreal-GAN reach {halves_of(OURS, NONE)}, hardly better than "
+        "chance.",
         min(mild) > max(cell(name, "mild", **own) for name in (OURS, LINEAR))
         and min(none) > 0.85
         and max(cell(name, NONE, **own) for name in (OURS, LINEAR, SURREAL)) < 0.55

@@ -167,7 +167,7 @@ def panel(axes: Axes, column: str, part: str, cohorts: dict[str, str]) -> None:
 
 def which() -> list[str]:
     """Return the rows of "which method when" in Markdown."""
-    head = ["| you ask | use | measured below |", "| --- | --- | --- |"]
+    head = ["| question | recommended method | evidence from the tables below |", "| --- | --- | --- |"]
     return [*head, *(f"| {asked} | {use} | {claim.text} |" for asked, (use, claim) in answers().items())]
 
 

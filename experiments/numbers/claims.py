@@ -105,7 +105,11 @@ def _counts() -> list[Claim]:
     script, hard = f"{script[:-1]} --counts`", "small, correlated, Beta(1, 3), hard basic, hard mild, real"
     return [
         share(
-            "1 to 4 patterns, counted correctly", "basic, mild, scarce, overlap, half absent", right[easy], script, NONE
+            "number of patterns (1 to 4) estimated correctly",
+            "basic, mild, scarce, overlap, half absent",
+            right[easy],
+            script,
+            NONE,
         ),
         share("the same", hard, right[~easy & ~noise], script, NONE),
         share("the same", "noise within patterns", right[noise], script, NONE),

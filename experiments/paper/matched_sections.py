@@ -174,7 +174,7 @@ def whole_protocol(folder: Folder) -> list[str]:
         "four patterns and five values of λ. Agreement alone selects",
         f"M = {best['n_patterns']:.0f}, which is {'correct' if best['n_patterns'] == 2 else 'wrong'}, and",
         f"λ = {best['orthogonality']:g}. Single models then reach a concordance of {shown(float(best['concordance']))}",
-        f"with the truth; across all values of λ, it is {shown(float(right['concordance'].min()))} to",
+        f"with the truth; depending on λ, the concordance is {shown(float(right['concordance'].min()))} to",
         f"{shown(float(right['concordance'].max()))}.",
     )
     lines += markdown(wide, "agreement")
@@ -207,9 +207,9 @@ def _published_maps(folder: Folder) -> list[str]:
     return [
         *paragraph(
             "**Fig. 3**: the pictures show the changes that the authors' published model of Alzheimer's disease",
-            "(72 regions; `authors_maps.py`) makes at severity 1 of each pattern, in sd of controls. As in the paper,",
-            f"the first pattern affects temporal and parietal cortex, most of all the {first}, and the second the",
-            f"medial temporal lobe, most of all the {second}.",
+            "(72 regions; `authors_maps.py`) makes at severity 1 of each pattern, in units of the controls' SD. As in",
+            f"the paper, the first pattern affects temporal and parietal cortex, most of all the {first}. The second",
+            f"affects the medial temporal lobe, most of all the {second}.",
         ),
         "![First pattern of the published model](../results/authors_maps_1.svg)",
         "",

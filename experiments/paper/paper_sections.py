@@ -84,7 +84,7 @@ def opening(folder: Folder) -> list[str]:
         gap = (table["paper"] - table["`paper`"]).dropna()
         said.append(
             "**The paper's accuracy with its own settings** (preset `paper`). At the paper's own difficulty, the "
-            f"concordance of single models is {between(gap)} below the paper's. {_longer_training(folder)}"
+            f"concordance of single models is {between(gap)} lower than in the paper. {_longer_training(folder)}"
         )
     said += _agreement_fails(folder) + _terms(folder) + _regressions(folder) + _bounds(folder) + _diagnosis(folder)
     return ["**Not reproduced:**", "", *(f"{k}. {text}" for k, text in enumerate(said, 1)), ""]
@@ -113,9 +113,9 @@ def _terms(folder: Folder) -> list[str]:
     return [
         "**“The importance of every term”** (section B.3). With `paper` at the paper's difficulty, omitting one or two "
         f"terms lowers the concordance of single models by at most {LITTLE} in {cases[0]} cases, and omitting all four "
-        f"lowers it by {between(_all_four(own))}. In easier cohorts, with `blind`, the importance is largely "
-        f"reproduced for single models (at most {LITTLE} in {cases[1]} cases), but not for their consensus "
-        f"({cases[2]}). Only there does omitting all four terms make training fail."
+        f"lowers it by {between(_all_four(own))}. In easier cohorts, with `blind`, omitting one or two terms "
+        f"costs at most {LITTLE} in only {cases[1]} cases for single models, but in {cases[2]} for their consensus. "
+        "Omitting all four makes training fail only in easier cohorts."
     ]
 
 
@@ -154,9 +154,9 @@ def _diagnosis(folder: Folder) -> list[str]:
     lost = -found.loc[found["features"] == "difference", "auc"]
     return [
         "**The loss of diagnostic information in R-indices** (section B.8). In the paper, the area under the curve is "
-        "0.034 lower with R-indices than with regions. In our simulated cohorts, this loss is "
-        f"{shown(float(lost.min()))} to {shown(float(lost.max()))}, because only the patterns distinguish patients "
-        "from controls."
+        "0.034 lower with R-indices than with regions. In our simulated cohorts, it is between "
+        f"{shown(float(lost.max()))} lower and {shown(float(-lost.min()))} higher, because only the patterns "
+        "distinguish patients from controls."
     ]
 
 
@@ -219,8 +219,8 @@ def summary(folder: Folder) -> list[str]:
         f"![Numbers in the paper plotted against ours](../results/{figure})",
         "",
         *paragraph(
-            f"The figure compares {n_numbers} numbers with those in the paper, by experiment. Except for Table 2 and",
-            "section B.8, they were measured at the paper's own difficulty.",
+            f"The figure compares {n_numbers} of our numbers with those in the paper, by experiment. Except for Table",
+            "2 and section B.8, ours were measured at the paper's own difficulty.",
         ),
     ]
 
@@ -296,12 +296,12 @@ def at_its_difficulty(folder: Folder) -> list[str]:
         ),
         *paragraph(
             "Table 1 was repeated in three such cohorts of each kind. For each of the paper's five values of λ, five",
-            "models were trained with the preset `paper` (100,000 steps), and ten with the others; λ was chosen by",
-            "agreement alone. Entries are the concordance of one model (standard error across cohorts at most",
-            f"{shown(_errors(folder))}); the last column shows the consensus of ten. The default is the mean of its",
-            "*networks* and its *linear model*. The [authors' package](peers.md) was run on two other cohorts of each",
-            "kind, with recommended settings but for less time than recommended; of its six models, the one that",
-            "agrees best with the others is shown.",
+            "models were trained with the preset `paper` (100,000 steps), and ten with each other preset; λ was chosen",
+            "by agreement alone. Entries are the concordance of one model (standard error across cohorts at most",
+            f"{shown(_errors(folder))}); the last column shows the consensus of ten. With the default, R-indices are",
+            "the mean of those from its *networks* and its *linear model*. The [authors' package](peers.md) was run on",
+            "two other cohorts of each kind, with recommended settings but for less time than recommended; of its six",
+            "models, the one that agrees best with the others is shown.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
         *paragraph(
@@ -325,7 +325,7 @@ def _with_noise(folder: Folder) -> str:
     return (
         f"If noise ({noisy['noise'].iloc[0]:g} sd) is added to each region instead, regressions differ from the "
         f"paper's by at most {shown(float(pd.concat(off).max()))}, and our linear model alone reaches a concordance of "
-        f"{between(means)}; no networks were trained."
+        f"{between(means)}; no networks were trained on these cohorts."
     )
 
 
@@ -468,8 +468,8 @@ def _agreement_fails(folder: Folder) -> list[str]:
     if binomtest(better, n, alternative="greater").pvalue < 0.05:
         return []
     return [
-        "**Agreement as a guide to λ.** With the paper's settings and 100,000 steps, the λ with the best agreement is "
-        f"more accurate than the average of all λ in only {better} of {n} cohorts (sign test, p = "
+        "**Agreement as a guide to λ.** With the paper's settings and 100,000 steps, models trained with the λ of best "
+        f"agreement are more accurate than the average across all λ in only {better} of {n} cohorts (sign test, p = "
         f"{binomtest(better, n).pvalue:.2f})."
     ]
 

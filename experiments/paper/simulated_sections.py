@@ -28,15 +28,15 @@ def table_1(folder: Folder) -> list[str]:
     lines += warning(looks)
     lines += [
         *paragraph(
-            "Here, Table 1 was repeated with the healthy variation of our reference population. Entries are the",
-            f"concordance, with λ chosen by agreement alone ({of_cohorts(looks, 'for each λ')}). For `paper`, there",
+            "Here, Table 1 was repeated with the healthy variation of our reference population. Entries are",
+            f"concordances, with λ chosen by agreement alone ({of_cohorts(looks, 'for each λ')}). For `paper`, there",
             "are 3 cohorts each of basic and mild, and 1 of each other kind. *Ours* is the preset `blind`.",
         ),
         *markdown(by_method(folder), "cohort"),
         *paragraph(
-            "The sd of our single models within a cohort is at most",
+            "Within a cohort, the SD across our single models is at most",
             f"{shown(float(accuracies.high['single_sd'].max()))}. Standard errors across cohorts are at most",
-            f"{shown(float(found['single_se'].max()))}, and {shown(float(errors.max()))} with `paper`.",
+            f"{shown(float(found['single_se'].max()))} for our models and {shown(float(errors.max()))} for `paper`.",
         ),
     ]
     return lines
@@ -176,8 +176,7 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         *drawn,
         *paragraph(
             f"The correct number was chosen {' and '.join(said)}.",
-            f"Without disease, the choice is meaningless: agreement is at most {shown(max(without))} in any cohort at",
-            "any M.",
+            f"Without disease, the choice is meaningless: agreement never exceeds {shown(max(without))}.",
         ),
     ]
 

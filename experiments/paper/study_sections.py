@@ -157,8 +157,8 @@ def _protocol(table: pd.DataFrame) -> list[str]:
         *warning(table),
         *paragraph(
             "The paper's protocol comprises three values of M, five of λ and ten models for each combination, trained",
-            "for 100,000 steps in batches of 112. With all 150 models in one program, it takes",
-            f"{best['seconds']:.0f} s on one {best['device']} after {best['compilation']:.0f} s of compilation. With",
+            "for 100,000 steps in batches of 112. If all 150 models are trained together, the protocol takes",
+            f"{best['seconds']:.0f} s on one {best['device']}, after {best['compilation']:.0f} s of compilation. With",
             f"the update order of the paper's Algorithm 1, it takes {table['seconds'].max():.0f} s. The target of 95 s",
             f"was {reached(best['seconds'] <= 95, table)}; that of 60 s was {reached(best['seconds'] <= 60, table)}.",
         ),
@@ -220,9 +220,8 @@ def models_needed(folder: Folder) -> list[str]:
         "",
         *warning(table),
         *paragraph(
-            "If models are drawn at random from a set of 30 (20 draws, five kinds of cohort), the concordance of their "
-            "consensus "
-            "rises from",
+            "When models are drawn at random from a set of 30 (20 draws, five kinds of cohort), the "
+            "concordance of their consensus rises from",
             f"{shown(float(models['concordance'].iloc[0]))} with {models.index[0]} models to",
             f"{shown(float(models.loc[enough, 'concordance']))} with {enough}; adding further models makes no "
             "difference.",
