@@ -201,7 +201,7 @@ def test_a_report_is_written_again_and_says_of_a_model_the_same_whoever_is_score
 
 def test_demo_compares_with_the_truth(tmp_path):
     assert (
-        "Concordance of the severities with the known truth: 0."
+        "Mean concordance with the true severities: 0."
         in succeed("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10).output
     )
     folder = tmp_path / "demo" / "run"

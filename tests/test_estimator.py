@@ -268,7 +268,7 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
     [
         (SurrealGAN, {"n_patterns": 0}, "n_patterns should be a positive integer, but got 0"),
         (SurrealGAN, {"n_patterns": True}, "n_patterns should be a positive integer, but got True"),
-        (SurrealGAN, {"correction": "age"}, "correction should be like Correction"),
+        (SurrealGAN, {"correction": "age"}, "correction should be a Correction, such as"),
         (SurrealGAN, {"orthogonality": "a"}, "orthogonality should be a finite non-negative number, but got 'a'"),
         (SurrealGAN, {"n_patterns": 2.0}, "n_patterns should be a positive integer"),
         (SurrealGAN, {"n_repetitions": -1}, "n_repetitions should be a positive integer"),

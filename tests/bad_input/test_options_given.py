@@ -283,7 +283,7 @@ def no_memory(monkeypatch):
     Case("model", "import-official m.pt --features muse72 --out m.bin", ("but got m.bin",), "use m.safetensors"),
     # A finished run repeated
     Case("as before", SAME, ("already complete",), "--overwrite", code=0),
-    Case("without a report", f"{SAME} --no-report", ("already complete",), "Done before", code=0),
+    Case("without a report", f"{SAME} --no-report", ("already complete",), "Already done", code=0),
     Case(
         "with ids", f"{SAME} --show-ids", ("already complete", "--show-ids"), "rindices report done --show-ids", code=0
     ),
