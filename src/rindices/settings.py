@@ -297,7 +297,7 @@ class ReportSettings(FollowUpSettings, LaterScores):
     scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="as before")
     atlas: Path | None = setting(None, PATH, "Label image (NIfTI) on which the patterns are shown.")
     atlas_table: Path | None = setting(
-        None, PATH, "Table that says which region each label of the image is, with the columns label and region."
+        None, PATH, "Table that gives the region of each label in the image, with the columns label and region."
     )
     show_ids: bool = setting(False, FLAG, _SHOW_IDS)
     figures: Path | None = setting(None, PATH, _FIGURES)

@@ -201,7 +201,7 @@ def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
         (table["diagnosis"], 24, "weaker additional patterns may be missed"),
     ):
         table.assign(diagnosis=diagnosis).to_csv(path, index=False)
-        few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
+        few = f"With {controls} controls and 40 regions, {missed}. To prevent this, average left and right regions, choose"
         assert few in first_look(read_cohort(path, covariates="age")).verdicts
     assert "missed" not in first_look(read_cohort(path, covariates="age", features=list(table.columns[4:24]))).verdicts
 

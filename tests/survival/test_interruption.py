@@ -72,7 +72,9 @@ def test_damaged_files_are_trained_again_and_named(start, out, undisturbed):
     code, said, _ = ended(start("--no-report"))
     assert code == 0
     assert_same(out, undisturbed)
-    sentences = [f"{path.name} in the journal was damaged and has been retrained." for path in (cut, flipped)]
+    sentences = [
+        f"The models stored in {path.name} were damaged and have been trained again." for path in (cut, flipped)
+    ]
     assert not missing(said, *sentences) + missing((out / "summary.json").read_text(), *sentences)
 
 

@@ -201,7 +201,7 @@ def _fit(
     return [
         *plan.cohort.messages,
         *messages,
-        *(f"{name} in the journal was damaged and has been retrained." for name in journal.damaged),
+        *(f"The models stored in {name} were damaged and have been trained again." for name in journal.damaged),
     ]
 
 
