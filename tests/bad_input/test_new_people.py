@@ -24,7 +24,7 @@ def accepted(name, change, found, flag, options=""):
 @cases(
     accepted("too old", cell("age", 4, 101), "1 of them is outside", "flags"),
     accepted("large region", cell("region3", 4, 9000), "1 of them is outside", "flags"),
-    accepted("unknown site", cell("site", 4, "Graz"), "or at an unknown site", "flags", "--new-sites uncorrected"),
+    accepted("unknown site", cell("site", 4, "Graz"), "or from an unknown site", "flags", "--new-sites uncorrected"),
 )
 def test_people_outside_the_range_are_flagged(stage, case):
     flags = pd.read_csv(stage(case).folder / "s.csv")["flags"]

@@ -201,7 +201,7 @@ def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
         (table["diagnosis"], 24, "weaker additional patterns may be missed"),
     ):
         table.assign(diagnosis=diagnosis).to_csv(path, index=False)
-        few = f"With {controls} controls and 40 regions, {missed}. To prevent this, average left and right regions, choose"
+        few = f"With {controls} controls and 40 regions, {missed}. To prevent this, average left and right"
         assert few in first_look(read_cohort(path, covariates="age")).verdicts
     assert "missed" not in first_look(read_cohort(path, covariates="age", features=list(table.columns[4:24]))).verdicts
 
@@ -225,7 +225,7 @@ def test_what_only_training_refuses_is_refused(tmp_path):
     path, names = with_covariates(tmp_path, 24, 40, 16)
     found = json.loads(told("check", path, "--covariates", names, "--json", code=2))
     assert (found["usable"], found["look"]) == (False, None)
-    assert "Estimating their effects requires at least 32 controls" in found["problems"][0]["text"]
+    assert "Estimating them requires at least 32 controls" in found["problems"][0]["text"]
 
 
 def between_groups():

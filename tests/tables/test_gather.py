@@ -196,7 +196,9 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     found, table, _ = gathered(folder, tmp_path / "t.csv")
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table.filter(like="Left-Thalamus").notna().all().to_dict() == {"Left-Thalamus": True}
-    assert "not be comparable; see the column program" in told("gather", folder, "--out", tmp_path / "t.csv")
+    assert "which the column program lists, so the measurements may not be comparable" in told(
+        "gather", folder, "--out", tmp_path / "t.csv"
+    )
 
 
 def test_tables_of_dlmuse(tmp_path):

@@ -347,7 +347,9 @@ def compare(
         console.print("; ".join(parts) + ".")
     for side, numbers in zip(("first", "second"), compared.unmatched, strict=True):
         if numbers:
-            console.print(f"Unmatched in the {side} run: pattern {listed(numbers)}.")
+            console.print(
+                f"Unmatched in the {side} run: {'pattern' if len(numbers) == 1 else 'patterns'} {listed(numbers)}."
+            )
     if out is not None:
         show_places({"Page": write_comparison(compared, out, show_ids=output.show_ids), "Tables": out})
 

@@ -182,9 +182,9 @@ def covariate_of(covariates: pd.DataFrame, name: str) -> pd.Series:
 def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
     needed = _PEOPLE_PER_COLUMN * (n_columns + n_groups)
     if n_controls < needed:
-        sites = f" and {n_groups} sites" if n_groups else ""
+        sites = f", in addition to the means of {n_groups} sites" if n_groups else ""
         raise InputError(
-            f"The covariates correspond to {counted(n_columns, 'column')}{sites}. Estimating their effects requires at "
+            f"The covariates have {counted(n_columns, 'coefficient')} per region{sites}. Estimating them requires at "
             f"least {needed} controls, but there are {n_controls}.\nUse fewer covariates or categories, name "
             "fewer in ",
             Remedy("smooth"),
