@@ -236,8 +236,8 @@ def _warning_on_strangers(counts: Counter[str]) -> list[str]:
     return [
         f"{counts['strangers']:,} of {counted(people, 'person', 'people')} "
         f"{'is' if counts['strangers'] == 1 else 'are'} unlike anyone the model can produce (see the column "
-        "strangeness). The same is true of one or two in every hundred scans of healthy people. If there are many more, "
-        "check that regions, units and segmentation are the same as in training."
+        "strangeness). The same is true of one or two in every hundred scans of healthy people. If there are many "
+        "more, check that regions, units and segmentation are the same as in training."
     ]
 
 
