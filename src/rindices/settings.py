@@ -43,7 +43,7 @@ _DROP_MISSING = "Exclude people with missing or impossible values, and list them
 _COMPLETE_ONLY = (
     "Exclude anyone with a missing regional value. By default, up to 20 % of a person's regional values are imputed."
 )
-_SHOW_IDS = "Show participants' ids in the report, including on individual cards."
+_SHOW_IDS = "Show participants' ids in the report."
 _FIGURES = "Folder in which to save every figure of the report as SVG and PNG."
 _SCAN_NOISE = (
     "For changes between visits: the sd of severity across repeated scans of an unchanged person. Give one value, or "
@@ -347,7 +347,7 @@ class GatherSettings(TakesPlainValues):
         False, FLAG, "Use the visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
     )
     leave_out: bool = setting(False, FLAG, "Exclude duplicate and incomplete scans.", label="Leave people out")
-    jobs: int = setting(4, whole(1, 64), "Number of files read in parallel.")
+    jobs: int = setting(4, whole(1, 64), "Number of files to read in parallel.")
 
 
 @dataclass(frozen=True)
@@ -358,7 +358,7 @@ class ExecutionSettings:
     workers: int | None = setting(None, whole(1), "Number of training processes.", unset="threads of one process")
     dask: str | None = setting(None, TEXT, "Train on a Dask cluster: tcp://HOST:PORT, or local.")
     models_per_chunk: int | None = setting(
-        None, whole(1), "Number of models trained together.", unset="chosen for the device"
+        None, whole(1), "Number of models to train together.", unset="chosen for the device"
     )
     overwrite: bool = setting(False, FLAG, "Replace an earlier run in the folder.")
     quiet: bool = setting(False, FLAG, "Print errors only.")
@@ -397,7 +397,8 @@ class SimulationSettings:
     progression: float = setting(
         0.1,
         NUMBER,
-        "With several visits: mean yearly increase in each severity. Individuals range from 0 to twice the mean.",
+        "With several visits: mean yearly increase in each severity. The increase in individuals ranges from 0 to twice "
+        "the mean.",
     )
     scan_noise: float = setting(
         0.2, NUMBER, "With several visits: sd of the scan noise, relative to the sd between people."
