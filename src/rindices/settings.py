@@ -397,8 +397,8 @@ class SimulationSettings:
     progression: float = setting(
         0.1,
         NUMBER,
-        "With several visits: mean yearly increase in each severity. The increase in individuals ranges from 0 to twice "
-        "the mean.",
+        "With several visits: mean yearly increase in each severity. The increase in individuals ranges from 0 to "
+        "twice the mean.",
     )
     scan_noise: float = setting(
         0.2, NUMBER, "With several visits: sd of the scan noise, relative to the sd between people."
