@@ -154,7 +154,7 @@ def test_further_scans_are_of_controls_of_a_model_that_knows_them(fitted, region
         fitted.held_out_r_indices_[controls],
     )
     refused_with(
-        r"Row 40 .* is not that of a control",
+        r"Row 40 .* does not belong to a control",
         fitted.held_out_again,
         regions.iloc[patient],
         patient,
