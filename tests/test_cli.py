@@ -201,7 +201,7 @@ def test_a_report_is_written_again_and_says_of_a_model_the_same_whoever_is_score
 
 def test_demo_compares_with_the_truth(tmp_path):
     assert (
-        "Concordance of the severities with the known truth: 0."
+        "Mean concordance with the true severities: 0."
         in succeed("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10).output
     )
     folder = tmp_path / "demo" / "run"
@@ -251,7 +251,7 @@ def test_the_verdict_is_told_and_kept(table, tmp_path, monkeypatch, state, older
 
 def test_a_training_that_failed_is_called_so(out, tmp_path, monkeypatch):
     monkeypatch.setattr("rindices.judging.agreement_and_misfit.COLLAPSED_SD", 1.0)
-    said = "the patterns were not found again. Training failed: in every repetition an R-index is nearly the same"
+    said = "the patterns were not found again. Training failed: in every repetition, an R-index collapsed to nearly"
     assert said in told("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
     assert said.partition(". ")[0] in (tmp_path / "run" / "report.html").read_text()
 

@@ -38,7 +38,7 @@ def test_imported_model_is_applied_to_muse_tables(imported, muse_table, tmp_path
     regions, others = muse72(muse_table), muse_table[["participant_id", "sex", "age"]]
     single = muse_table.filter(like="MUSE_Volume_") / 1000  # beside harmonised ones, both in mL
     pd.concat([others, single, single.add_prefix("H_")], axis=1).to_csv(tmp_path / "muse.csv", index=False)
-    assert "Scored 80 people in 72 regions" in told(
+    assert "Scored 80 people, using 72 regions" in told(
         "apply", out, tmp_path / "muse.csv", "--out", tmp_path / "scores.csv", "--exclude", "MUSE_*"
     )
     found = pd.read_csv(tmp_path / "scores.csv")

@@ -154,7 +154,7 @@ def test_further_scans_are_of_controls_of_a_model_that_knows_them(fitted, region
         fitted.held_out_r_indices_[controls],
     )
     refused_with(
-        r"Row 40 .* is not that of a control",
+        r"Row 40 .* does not belong to a control",
         fitted.held_out_again,
         regions.iloc[patient],
         patient,
@@ -268,7 +268,7 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
     [
         (SurrealGAN, {"n_patterns": 0}, "n_patterns should be a positive integer, but got 0"),
         (SurrealGAN, {"n_patterns": True}, "n_patterns should be a positive integer, but got True"),
-        (SurrealGAN, {"correction": "age"}, "correction should be like Correction"),
+        (SurrealGAN, {"correction": "age"}, "correction should be a Correction, such as"),
         (SurrealGAN, {"orthogonality": "a"}, "orthogonality should be a finite non-negative number, but got 'a'"),
         (SurrealGAN, {"n_patterns": 2.0}, "n_patterns should be a positive integer"),
         (SurrealGAN, {"n_repetitions": -1}, "n_repetitions should be a positive integer"),

@@ -123,7 +123,10 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out,
     line = ("report", copy, "--clinical", tmp_path / "later.csv")
     assert "people have memory = -9999, which looks like a code" in told(*line)  # and in no test until it is named
     assert pd.read_csv(copy / "variables.csv")["memory"].agg(["min", "max"]).tolist() == [1, 9]
-    expected = ("Not changed, because the run already has them: age, diagnosis.", "Replaced the column 'memory'")
+    expected = (
+        "Columns not changed, because the run already has them: age, diagnosis.",
+        "Replaced the column 'memory'",
+    )
     assert not missing(told(*line, "--missing", "-9999"), *expected)
     before, after = (pd.read_csv(folder / "variables.csv") for folder in (out, copy))
     pd.testing.assert_series_equal(before["age"], after["age"])

@@ -225,7 +225,7 @@ class SurrealGAN(FittedEstimator):
         self.held_out_r_indices_ = np.full(self.r_indices_.shape, np.nan)
         self.held_out_r_indices_[~study.patient] = honest
         if self.left_out_:
-            reasons = ", ".join(f"no. {member} {why}" for member, why in self.left_out_.items())
+            reasons = "; ".join(f"no. {member} {why}" for member, why in self.left_out_.items())
             warnings.warn(f"Excluded repetitions: {reasons}.", UserWarning, stacklevel=3)
         return self
 

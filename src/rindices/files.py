@@ -290,7 +290,7 @@ def refuse_same(out: Path, *inputs: Path, name: str = "out") -> None:
     """Refuse to overwrite an input; `name` is the setting that named `out`."""
     there = [path for path in inputs if path.exists() and out.exists()]  # on a Mac People.csv may be people.csv
     if out.resolve() in [path.resolve() for path in inputs] or any(map(out.samefile, there)):
-        raise InputError(f"{out} would overwrite the input file.\nChoose another file with ", Remedy(name), ".")
+        raise InputError(f"Writing {out} would overwrite an input file.\nChoose another file with ", Remedy(name), ".")
 
 
 _BORDERS = "\t\r\n"

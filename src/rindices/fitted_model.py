@@ -83,7 +83,8 @@ class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_outside = int(contract.outside(X).any(axis=1).sum())
         if n_outside:
             warnings.warn(
-                f"{n_outside} of {len(X)} people have regional values outside the training range.",
+                f"{n_outside} of {len(X)} people {'has' if n_outside == 1 else 'have'} regional values outside the "
+                "training range.",
                 OutsideTraining,
                 stacklevel=5,
             )
@@ -112,7 +113,9 @@ class RIndexEstimator(OfTwoGroups):
         check_choice(Remedy("inference"), self.inference, ("consensus", "medoid"))
         check_choice(Remedy("output"), self.output, ("r_indices", "severities"))
         if not isinstance(self.correction, Correction | None):
-            raise ValueError(f"correction should be like Correction(smooth=['age']), but got {self.correction!r}.")
+            raise ValueError(
+                f"correction should be a Correction, such as Correction(smooth=['age']), but got {self.correction!r}."
+            )
         return adjusted(get_preset(self.preset), orthogonality, self.max_steps, self.latent)
 
 
@@ -144,10 +147,14 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         """
         check_is_fitted(self, "models_")
         if not hasattr(self, "_controls"):
-            raise InputError("A model that was read from a file does not know its training controls: fit it again.")
+            raise InputError(
+                "A model that was read from a file has no record of its training controls. Fit the model again."
+            )
         place = pd.Index(self._controls.rows).get_indexer(pd.Index(first))
         if (place < 0).any():
-            raise InputError(f"Row {np.asarray(first)[place < 0][0]} of the people in fit is not that of a control.")
+            raise InputError(
+                f"Row {np.asarray(first)[place < 0][0]} of the data given to fit does not belong to a control."
+            )
         # The shift that leaves the first scan out of means and sds is applied to further scans, too.
         brains = self.prepare(X, covariates).values + self._controls.left_out[place]
         scores = inference.r_indices(self.models_, brains)
@@ -268,9 +275,9 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         z = np.asarray(z, float)
         if z.shape not in {shape, shape[1:]} or not ((z >= 0) & (z <= 1)).all():
             raise ValueError(
-                f"z should contain {shape[1]} severities from 0 to 1, the same for everyone or one row for each of the "
-                f"{shape[0]} people, but its shape is {z.shape} and its values go from {z.min(initial=1):g} to "
-                f"{z.max(initial=0):g}."
+                f"z should contain {shape[1]} severities from 0 to 1, either the same for everyone or one row for each "
+                f"of the {shape[0]} people, but its shape is {z.shape} and its values range from {z.min(initial=1):g} "
+                f"to {z.max(initial=0):g}."
             )
         made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)
         return self.preprocessing_.inverse_transform(made.mean(axis=0), table)

@@ -200,7 +200,7 @@ def _check_number(patients: np.ndarray, n_patterns: int) -> None:
     if len(patients) < max(2, n_patterns):
         raise TooFewPatients(
             f"{counted(n_patterns, 'pattern')} cannot be distinguished in the {counted(len(patients), 'patient')} "
-            "that each training run uses.\nAdd patients, or request fewer patterns with ",
+            "from which each repetition learns.\nAdd patients, or request fewer patterns with ",
             Remedy("n_patterns"),
             ".",
         )

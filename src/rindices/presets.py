@@ -156,7 +156,7 @@ class Correction:
         if any(len(set(pair)) != 2 or len(pair) != 2 for pair in pairs):
             raise InputError(f"interactions should be pairs of different covariates, but got {self.interactions!r}.")
         if len(set(smooth)) < len(smooth) or len(set(map(frozenset, pairs))) < len(pairs):
-            raise InputError("A correction names the same covariate or pair twice. Name each only once.")
+            raise InputError("The correction names a covariate or a pair of covariates twice. Name each only once.")
         if self.site is not None and self.site == self.proportion:
             raise InputError(f"{self.site!r} cannot be both the head size and the site.")
         object.__setattr__(self, "smooth", smooth)

@@ -21,7 +21,7 @@ from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 
 _COLLAPSED = (
-    "Training failed: in every repetition an R-index is nearly the same for all patients (it collapsed). Do not use "
+    "Training failed: in every repetition, an R-index collapsed to nearly the same value in all patients. Do not use "
     "these R-indices. Request fewer patterns, or provide more regions; with few regions, training rarely succeeds."
 )
 

@@ -37,19 +37,21 @@ Basis = Literal["given", "counted", "fit", "agreement", "unsupported"]  # of the
 AUTO: Literal["auto"] = "auto"  # as many patterns as the look before training finds
 
 # Help shared by commands on training tables and on new people.
-_JOIN = "More tables of the same people, joined by id."
-_MISSING = "Codes for missing values, separated by commas: -9999, or icv=0 for one column only."
-_DROP_MISSING = "Exclude people with missing or impossible values; they are listed."
-_COMPLETE_ONLY = "Exclude anyone with a missing region. By default, up to 20 % of a person's regions are imputed."
-_SHOW_IDS = "Include participants' ids and individual cards in the report."
-_FIGURES = "Folder in which every figure of the report is saved as SVG and PNG."
-_SCAN_NOISE = (
-    "For change between visits: sd of a severity over repeated scans of an unchanged person; one "
-    "value, or one per pattern."
+_JOIN = "Further tables on the same people, to be joined by id."
+_MISSING = "Codes that stand for missing values, separated by commas, e.g. -9999, or icv=0 for one column only."
+_DROP_MISSING = "Exclude people with missing or impossible values, and list them."
+_COMPLETE_ONLY = (
+    "Exclude anyone with a missing regional value. By default, up to 20 % of a person's regional values are imputed."
 )
-_LIMITS = "Severity limits of the subgroups: low is below the first, high above the second."
+_SHOW_IDS = "Show participants' ids in the report."
+_FIGURES = "Folder in which to save every figure of the report as SVG and PNG."
+_SCAN_NOISE = (
+    "For changes between visits: the sd of severity across repeated scans of an unchanged person. Give one value, or "
+    "one per pattern."
+)
+_LIMITS = "Two limits that divide severity into subgroups: low is below the first, high is above the second."
 _NOISE = numbers("0.04 or 0.03,0.05,0.04")
-_EXCLUDE = "Numeric columns that are not regions: names or prefix*, separated by commas, or @file."
+_EXCLUDE = "Numeric columns that are not regions: names or prefix*, separated by commas, or @file for a file of names."
 
 
 # Follow-up settings, and what their columns contain.
@@ -72,7 +74,7 @@ class FollowUpSettings(TakesPlainValues):
     time: str | None = setting(
         None,
         TEXT,
-        "Follow-up: column with the time from the scan to the event, or to the last contact.",
+        "Follow-up: column with the time from the scan to the event or to the last contact.",
         label="time",
     )
     event: str | None = setting(
@@ -92,7 +94,7 @@ class FollowUpSettings(TakesPlainValues):
         None,
         TEXT,
         "Follow-up: column with the last time at which the person was known to be free of the event.",
-        unset="times are exact",
+        unset="event times are exact",
         label="last time without",
     )
     competing: str | None = setting(
@@ -109,30 +111,44 @@ class ColumnRoles(TakesPlainValues):
 
     id: str = setting("participant_id", TEXT, "Column with the participants' ids.", label="id")
     diagnosis: str = setting("diagnosis", TEXT, "Column with the diagnosis labels.", label="diagnosis")
-    control: Labels = setting(None, NAMES, "Label(s) of controls; CN, HC, control, 0 ... are recognised.")
-    patients: Labels = setting(None, NAMES, "Label(s) of patients, e.g. MCI,AD; anyone else is scored only.")
-    covariates: Names = setting((), NAMES, "Columns whose effects are removed, e.g. age,sex.", label="covariate")
-    smooth: Names = setting(
-        (), NAMES, "Covariates whose effect is a curve rather than a line, e.g. age.", label="curve"
+    control: Labels = setting(
+        None, NAMES, "Label(s) of controls. CN, HC, control, 0 and similar labels are recognised without this option."
     )
-    interactions: Names = setting((), NAMES, "Interactions of covariates, e.g. age:sex.")
+    patients: Labels = setting(
+        None,
+        NAMES,
+        "Label(s) of patients, e.g. MCI,AD. People with other labels are scored, but not used for training.",
+    )
+    covariates: Names = setting(
+        (), NAMES, "Columns whose effects on the regions are removed, e.g. age,sex.", label="covariate"
+    )
+    smooth: Names = setting(
+        (),
+        NAMES,
+        "Covariates whose effect is modelled as a smooth curve rather than a straight line, e.g. age.",
+        label="curve",
+    )
+    interactions: Names = setting((), NAMES, "Interactions between covariates, e.g. age:sex.")
     proportion: str | None = setting(
         None, TEXT, "Column with the head size by which regions are divided, e.g. icv.", label="head size"
     )
     site: str | None = setting(
-        None, TEXT, "Column with the site, whose shift and scale are removed (ComBat).", label="site"
+        None,
+        TEXT,
+        "Column with the site, whose effects on the mean and spread of each region are removed (ComBat).",
+        label="site",
     )
     small_sites: Literal["refuse", "drop"] = setting(
         "refuse",
         choice("refuse", "drop"),
-        "What to do with sites that have fewer than 5 controls: refuse, or drop their people.",
+        "What to do about sites with fewer than 5 controls: refuse the table, or drop the people from these sites.",
     )
     visit: str | None = setting(None, TEXT, "Column that distinguishes a person's visits.", label="visit")
     clinical: Names = setting(
         (),
         NAMES,
-        "Clinical scores to test for association with the severities: columns, e.g. mmse,apoe4, or a table joined "
-        "by id.",
+        "Clinical scores to test for association with the severities: names of columns, e.g. mmse,apoe4, or a table to "
+        "be joined by id.",
         label="clinical score",
     )
 
@@ -149,10 +165,12 @@ class TableSettings(FollowUpSettings, ColumnRoles):
     dictionary: str | None = setting(None, FILE, "Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")
     missing: Names = setting((), NAMES, _MISSING)
     drop_missing: bool = setting(False, FLAG, _DROP_MISSING)
-    drop_outliers: bool = setting(False, FLAG, "Exclude outliers; they are listed.")
-    features: Names = setting(None, NAMES, "Regions: names, prefix*, or a file of names.", unset="all numbers")
+    drop_outliers: bool = setting(False, FLAG, "Exclude outliers, and list them.")
+    features: Names = setting(
+        None, NAMES, "Regions: names, prefix*, or a file of names.", unset="all other numeric columns"
+    )
     exclude: Names = setting((), NAMES, _EXCLUDE, label="no role")
-    unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL; stored with the model.")
+    unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL. It is stored with the model.")
     complete_only: bool = setting(False, FLAG, _COMPLETE_ONLY)
 
 
@@ -172,7 +190,7 @@ class SearchSettings(TakesPlainValues):
     orthogonality: tuple[float, ...] | None = setting(
         None,
         numbers("0.8 or 0.2,0.4,0.8"),
-        "Weight that keeps the patterns distinct; give several to choose from, e.g. 0.2,0.4,0.8.",
+        "Weight that keeps the patterns distinct: a number, or several to choose from, e.g. 0.2,0.4,0.8.",
         unset="by preset",
         resumes="each",
     )
@@ -180,18 +198,24 @@ class SearchSettings(TakesPlainValues):
     n_repetitions: int = setting(
         10,
         whole(1),
-        "Number of training runs to compare and average.",
+        "Number of repetitions of training, which are compared and averaged.",
         option="repetitions",
         label="Repetitions",
         resumes="more",
         always=True,
     )
-    exhaustive: bool = setting(False, FLAG, "Train every setting in full.", resumes="more")
+    exhaustive: bool = setting(
+        False,
+        FLAG,
+        "Train every combination of settings with all repetitions; by default, only promising ones are.",
+        resumes="more",
+    )
     preset: str = setting(
         "fast",
         choice(*PRESETS),
-        "How patterns are learned: fast (networks from a linear start), linear (seconds, no networks), blind (from "
-        "random weights), paper or official.",
+        "How patterns are learned: fast (networks that start from a linear model), linear (linear models alone, in "
+        "seconds), blind (networks that start from random weights), paper (the settings of the paper) or official "
+        "(those of the authors' package).",
         option="preset,method",
     )
     max_steps: int | None = setting(
@@ -232,7 +256,7 @@ class NewColumns(TakesPlainValues):
     id: str | None = setting(None, TEXT, "Column with the participants' ids.", unset="as in training")
     visit: str | None = setting(None, TEXT, "Column that distinguishes a person's visits.")
     exclude: Names = setting((), NAMES, _EXCLUDE)
-    clinical: Names = setting((), NAMES, "For the report: columns of the table with clinical scores.")
+    clinical: Names = setting((), NAMES, "For the report: columns that contain clinical scores.")
 
 
 @dataclass(frozen=True)
@@ -246,7 +270,7 @@ class ApplySettings(FollowUpSettings, NewColumns):
     new_sites: Literal["refuse", "uncorrected"] = setting(
         "refuse",
         choice("refuse", "uncorrected"),
-        "People from sites unknown to the model: refuse, or score uncorrected.",
+        "What to do about people from sites unknown to the model: refuse the table, or score them uncorrected.",
     )
 
 
@@ -255,10 +279,12 @@ class LaterScores(TakesPlainValues):
     """A table of scores that is added to a run, and the scores that are removed from it."""
 
     clinical: Path | None = setting(
-        None, PATH, "Table of clinical scores or follow-up, joined by id; they become part of the run."
+        None, PATH, "Table of clinical scores or follow-up data to be joined by id. They become part of the run."
     )
-    id: str = setting(TableSettings.id, TEXT, "Column with the ids in that table.")
-    visit: str = setting("visit", TEXT, "Column with the visits in that table, if the run has visits.")
+    id: str = setting(TableSettings.id, TEXT, "Column with the ids in the table of clinical scores.")
+    visit: str = setting(
+        "visit", TEXT, "Column with the visits in the table of clinical scores, if the run has visits."
+    )
     missing: Names = setting((), NAMES, _MISSING)
     remove_scores: Names = setting((), NAMES, "Clinical scores to remove from the run, separated by commas.")
 
@@ -270,7 +296,9 @@ class ReportSettings(FollowUpSettings, LaterScores):
     limits: tuple[float, float] | None = setting(None, LIMITS, _LIMITS, option="subgroup-limits", unset="as before")
     scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="as before")
     atlas: Path | None = setting(None, PATH, "Label image (NIfTI) on which the patterns are shown.")
-    atlas_table: Path | None = setting(None, PATH, "Table that assigns labels to regions: columns label and region.")
+    atlas_table: Path | None = setting(
+        None, PATH, "Table that gives the region of each label in the image, with the columns label and region."
+    )
     show_ids: bool = setting(False, FLAG, _SHOW_IDS)
     figures: Path | None = setting(None, PATH, _FIGURES)
 
@@ -281,7 +309,9 @@ class ImageSettings(TakesPlainValues):
 
     mask: Path | None = setting(None, PATH, "Mask of the voxels to test.", unset="the standard brain")
     regressions: bool = setting(False, FLAG, "Also regress the images of all patients on each severity.")
-    resample: bool = setting(False, FLAG, "Resample images that are on a different grid; otherwise they are rejected.")
+    resample: bool = setting(
+        False, FLAG, "Resample images that are on a different grid. Without this option, such images are rejected."
+    )
     limits: tuple[float, float] | None = setting(None, LIMITS, _LIMITS, option="subgroup-limits", unset="as in the run")
     show_ids: bool = setting(False, FLAG, _SHOW_IDS)
 
@@ -293,7 +323,7 @@ class ShareSettings:
     disease: str = setting("", TEXT, "For the card: the patients' disease.")
     atlas: str = setting("", TEXT, "For the card: the atlas of the regions.")
     segmentation: str = setting("", TEXT, "For the card: the segmentation software and its version.")
-    licence: str = setting("other", TEXT, "For the card: licence, e.g. cc-by-4.0, mit or other.")
+    licence: str = setting("other", TEXT, "For the card: the licence, e.g. cc-by-4.0, mit or other.")
 
 
 @dataclass(frozen=True)
@@ -303,7 +333,7 @@ class GatherSettings(TakesPlainValues):
     measures: tuple[str, ...] = setting(
         ("volume",),
         some_of("volume", "thickness", "area"),
-        "FreeSurfer: measures of cortical regions (volume, thickness, area).",
+        "FreeSurfer: which measures of cortical regions to gather (volume, thickness, area).",
         label="Measures",
     )
     atlas: str | None = setting(
@@ -317,7 +347,7 @@ class GatherSettings(TakesPlainValues):
         False, FLAG, "Use the visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
     )
     leave_out: bool = setting(False, FLAG, "Exclude duplicate and incomplete scans.", label="Leave people out")
-    jobs: int = setting(4, whole(1, 64), "Number of files read in parallel.")
+    jobs: int = setting(4, whole(1, 64), "Number of files to read in parallel.")
 
 
 @dataclass(frozen=True)
@@ -325,12 +355,14 @@ class ExecutionSettings:
     """Where a run is computed, and what is printed meanwhile; no result depends on these settings."""
 
     config: Path | None = setting(None, PATH, "Repeat the run described by this run.toml.")
-    workers: int | None = setting(None, whole(1), "Number of training processes.", unset="threads")
+    workers: int | None = setting(None, whole(1), "Number of training processes.", unset="threads of one process")
     dask: str | None = setting(None, TEXT, "Train on a Dask cluster: tcp://HOST:PORT, or local.")
-    models_per_chunk: int | None = setting(None, whole(1), "Number of models trained together.", unset="what fits")
+    models_per_chunk: int | None = setting(
+        None, whole(1), "Number of models to train together.", unset="chosen for the device"
+    )
     overwrite: bool = setting(False, FLAG, "Replace an earlier run in the folder.")
     quiet: bool = setting(False, FLAG, "Print errors only.")
-    log_json: bool = setting(False, FLAG, "Print one JSON object per line.")
+    log_json: bool = setting(False, FLAG, "Print one JSON object per line instead of sentences.")
 
 
 @dataclass(frozen=True)
@@ -343,17 +375,18 @@ class SimulationSettings:
     severities: str = setting(
         "uniform",
         TEXT,
-        "Distribution of the severities: uniform, mild (Beta(1,3)), severe (Beta(3,1)), absent (each pattern is 0 in "
-        "half of the patients), or a table (.csv) with columns s1, s2 ... from 0 to 1, from which rows are drawn.",
+        "Distribution of the severities: uniform, mild (Beta(1,3)), severe (Beta(3,1)), absent (half of the "
+        "patients do not have a given pattern), or a table (.csv) from which rows are drawn, with severities from 0 to "
+        "1 in the columns s1, s2 ...",
     )
     severity_correlation: str | None = setting(
         None,
         TEXT,
-        "Correlation of the severities' normal scores: a number, or a file with a matrix.",
+        "Correlation between the normal scores of the severities: a number, or a file with a matrix.",
         option="correlation",
         unset="none",
     )
-    severity_age: float = setting(0.0, NUMBER, "Correlation of the severities with age (normal scores).")
+    severity_age: float = setting(0.0, NUMBER, "Correlation between age and each severity (of their normal scores).")
     spread: float = setting(
         1.0,
         NUMBER,
@@ -362,9 +395,14 @@ class SimulationSettings:
     )
     n_visits: int = setting(1, whole(), "Number of visits per person, one year apart.", option="visits")
     progression: float = setting(
-        0.1, NUMBER, "With visits: mean yearly increase of each severity; individuals range from 0 to twice that."
+        0.1,
+        NUMBER,
+        "With several visits: mean yearly increase in each severity. The increase in individuals ranges from 0 to "
+        "twice the mean.",
     )
-    scan_noise: float = setting(0.2, NUMBER, "With visits: sd of scan noise, relative to the sd between people.")
+    scan_noise: float = setting(
+        0.2, NUMBER, "With several visits: sd of the scan noise, relative to the sd between people."
+    )
     controls: Path | None = setting(
         None, PATH, "Use your own table of healthy people instead of simulated ones.", option="own-controls"
     )
@@ -381,7 +419,9 @@ class PowerSettings(TakesPlainValues):
     like: Path | None = setting(
         None, PATH, "Simulate studies from your own table of healthy people, using its regions (takes several minutes)."
     )
-    figure: Path | None = setting(None, PATH, "Also plot the probability of success by study size (.png or .svg).")
+    figure: Path | None = setting(
+        None, PATH, "Also plot the probability of finding the patterns against study size (.png or .svg)."
+    )
 
 
 def option_name(name: str) -> str:

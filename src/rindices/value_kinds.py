@@ -56,7 +56,7 @@ class Kind:
     read
         Turns text into a value; raises ValueError.
     should
-        What text should be, for error messages: "like 3, 2,3 or 2-5".
+        What text should be, for error messages: "written like 3, 2,3 or 2-5".
     take
         Turns what is given in Python into the value, such as one number into a tuple.
     write
@@ -121,12 +121,14 @@ def counts(*words: str) -> Kind:
             raise ValueError
         return tuple(dict.fromkeys(chain.from_iterable(ranges)))
 
-    return Kind(read=read, should=f"like {', '.join([*words, '3', '2,3'])} or 2-5", take=_together, write=_in_ranges)
+    return Kind(
+        read=read, should=f"written like {', '.join([*words, '3', '2,3'])} or 2-5", take=_together, write=_in_ranges
+    )
 
 
 def numbers(like: str) -> Kind:
     """Return the kind of one number or several."""
-    return Kind(read=_numbers, should=f"like {like}", take=_together)
+    return Kind(read=_numbers, should=f"written like {like}", take=_together)
 
 
 def some_of(*words: str) -> Kind:
@@ -282,11 +284,11 @@ def _names_in_file(path: Path) -> tuple[str, ...]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"The list of columns in {path} cannot be read.\nExpected a text file with one name per line."
+            f"The list of columns in {path} cannot be read.\nIt should be a text file with one name per line."
         ) from error
     names = tuple(dict.fromkeys(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")))
     if not names:
-        raise InputError(f"The list of columns in {path} contains no names.\nExpected one name per line.")
+        raise InputError(f"The list of columns in {path} contains no names.\nIt should contain one name per line.")
     return names
 
 
@@ -347,7 +349,8 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
     if not visits:
         raise InputError(
             Remedy("scan_noise"),
-            " applies to repeated visits, but there are none.\nOmit this setting, or fit with a visit column named by ",
+            " applies only to repeated visits, but there are none.\nOmit this setting, or fit a table whose column of "
+            "visits is named with ",
             Remedy("visit"),
             ".",
         )
@@ -358,6 +361,6 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
             "It is the standard deviation of severity across repeated scans of an unchanged person.",
         )
     if len(noise) > 1 and {*n_patterns} != {len(noise)}:
-        each = f", or one for each of {'-'.join(map(str, n_patterns))} patterns" if n_patterns else ""
+        each = f", or one for each of {' or '.join(map(str, n_patterns))} patterns" if n_patterns else ""
         unknown = "" if n_patterns else " if the number of patterns is estimated before training"
         raise InputError(Remedy("scan_noise"), f" should be one number{each}{unknown}, but got {len(noise)} numbers.")

@@ -120,7 +120,7 @@ def later(people):
         "nothing but ids",
         "report done --clinical scores.csv",
         ("no clinical scores",),
-        "Add columns with new scores",
+        "Add columns with scores",
         {"scores.csv": "participant_id,age\np01,61\n"},
     ),
     Case("atlas alone", "report done --atlas people.csv", ("--atlas-table",), "Provide both"),

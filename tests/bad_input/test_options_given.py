@@ -97,8 +97,8 @@ def no_memory(monkeypatch):
     Case("no folder for results", "fit people.csv", ("folder",), "--out"),
     Case("no table", "fit --out run", ("A table is required",), "rindices fit TABLE"),
     Case("unknown command", "train people.csv", ("'train'",), "-h"),
-    Case("few controls to plan", "power --controls 5", ("not 5 controls",), "--like"),
-    Case("many patients to plan", "power --patients 50000", ("not 50,000 patients",), "--like"),
+    Case("few controls to plan", "power --controls 5", ("you asked for 5 controls",), "--like"),
+    Case("many patients to plan", "power --patients 50000", ("you asked for 50,000 patients",), "--like"),
     Case("one region to plan", "power --regions 1", ("--regions should be at least 2",), "but got 1"),
     Case("figure of one's own people", "power --like people.csv --figure p.png", ("figure can show only",), "Omit"),
     Case(
@@ -283,7 +283,7 @@ def no_memory(monkeypatch):
     Case("model", "import-official m.pt --features muse72 --out m.bin", ("but got m.bin",), "use m.safetensors"),
     # A finished run repeated
     Case("as before", SAME, ("already complete",), "--overwrite", code=0),
-    Case("without a report", f"{SAME} --no-report", ("already complete",), "Done before", code=0),
+    Case("without a report", f"{SAME} --no-report", ("already complete",), "Already done", code=0),
     Case(
         "with ids", f"{SAME} --show-ids", ("already complete", "--show-ids"), "rindices report done --show-ids", code=0
     ),

@@ -92,7 +92,7 @@ def test_collinear_covariates_do_not_blow_up(volumes, covariates):
     [
         (
             lambda table: table.assign(site="D"),
-            "Covariate 'site' has an unknown category, 'D'; known categories: A, B, C",
+            "Covariate 'site' has the category 'D', but the controls used for training only have: A, B, C",
         ),
         (lambda table: table.drop(columns="head"), "Covariate 'head' is missing"),
         (lambda table: table.assign(age="old"), "Covariate 'age' was numeric in training but now contains text"),
@@ -212,7 +212,7 @@ def test_too_few_controls_for_the_columns_are_refused(people):
     table, curves = people[["age", "sex"]], {"smooth": ["age"], "interactions": [("age", "sex")]}
     CovariateResidualizer.fit(np.ones((18, 1)), table[:18], **curves)
     refused_with(
-        r"9 columns\. Estimating their effects requires at least 18 controls, but there are 17",
+        r"9 coefficients per region\. Estimating them requires at least 18 controls, but there are 17",
         CovariateResidualizer.fit,
         np.ones((17, 1)),
         table[:17],

@@ -153,7 +153,7 @@ def test_a_site_without_variation_is_harmonised(volumes, table):
 @pytest.mark.parametrize(
     ("sites", "message"),
     [
-        (["A"] * 20, r"same 'site' \(A\): there is nothing"),
+        (["A"] * 20, r"same value in 'site' \(A\), so there is nothing"),
         (["A"] * 16 + ["B"] * 4, r"1 site in 'site' has fewer than 5 controls: B \(4\).*\n.*small.sites\W.*drop"),
         (["A"] * 10 + ["B"] * 3 + ["C"] * 7 + ["D"], r"2 sites in 'site' have fewer than 5 controls: B \(3\), D \(1\)"),
         (["A"] * 10 + [UNCORRECTED] * 10, "Some controls have no site in 'site'"),
@@ -167,7 +167,7 @@ def test_sites_that_cannot_be_learned_are_named(sites, message):
 def test_sites_count_as_columns(table, volumes):
     few = table.groupby("site").head(5)
     refused_with(
-        r"9 columns and 4 sites\. Estimating their effects requires at least 26 controls, but there are 20",
+        r"9 coefficients per region, in addition to the means of 4 sites\. .* at least 26 controls, but there are 20",
         SiteHarmonizer.fit,
         volumes[few.index],
         few,

@@ -201,7 +201,7 @@ def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
         (table["diagnosis"], 24, "weaker additional patterns may be missed"),
     ):
         table.assign(diagnosis=diagnosis).to_csv(path, index=False)
-        few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
+        few = f"With {controls} controls and 40 regions, {missed}. To prevent this, average left and right"
         assert few in first_look(read_cohort(path, covariates="age")).verdicts
     assert "missed" not in first_look(read_cohort(path, covariates="age", features=list(table.columns[4:24]))).verdicts
 
@@ -225,7 +225,7 @@ def test_what_only_training_refuses_is_refused(tmp_path):
     path, names = with_covariates(tmp_path, 24, 40, 16)
     found = json.loads(told("check", path, "--covariates", names, "--json", code=2))
     assert (found["usable"], found["look"]) == (False, None)
-    assert "Estimating their effects requires at least 32 controls" in found["problems"][0]["text"]
+    assert "Estimating them requires at least 32 controls" in found["problems"][0]["text"]
 
 
 def between_groups():
@@ -243,7 +243,7 @@ def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path, name):
     table["scanner"] = np.where(outer & (name == "scanner"), np.resize([1, 4], 200), np.resize([2, 3], 200))
     table.to_csv(tmp_path / "older.csv", index=False)
     verdicts = first_look(read_cohort(tmp_path / "older.csv", exclude="age,sex")).verdicts
-    expected = f"confounded, because the groups also differ in {name}"
+    expected = f"“confounded”, because the groups also differ in {name}"
     assert missing(verdicts, expected, "reproducible") == ["reproducible"]
 
 
@@ -253,7 +253,7 @@ def test_what_differs_between_sites_alone_is_judged_as_a_fit_judges_it(tmp_path)
     cohort = read_cohort(tmp_path / "sites.csv", covariates="age", site="site", exclude="sex")
     balances = group_balance(cohort.background, patient), plan.balance_of(cohort)
     assert [differences_that_count(balance) for balance in balances] == [["age", "site"], ["site"]]
-    assert "because the groups also differ in site;" in first_look(cohort).verdicts
+    assert "because the groups also differ in site." in first_look(cohort).verdicts
 
 
 def test_time_grows_with_what_is_trained(monkeypatch):
@@ -300,7 +300,7 @@ def test_the_command_says_it_and_draws_it(tmp_path):
 
 
 def test_what_studies_of_this_size_find_is_said_in_words():
-    assert "simulated studies of this size" in first_look_and_power.in_words(60, 80, 68)
+    assert "Simulated studies of this size" in first_look_and_power.in_words(60, 80, 68)
 
 
 def test_a_strong_pattern_is_found_and_no_pattern_is_not():
@@ -328,4 +328,4 @@ def test_own_controls_are_simulated_on(tmp_path, monkeypatch, n_regions, most):
     healthy = pd.DataFrame(rng.normal(5, 1, (90, n_regions))).add_prefix("region")
     healthy.assign(age=rng.normal(60, 5, 90)).to_csv(path, index=False)
     said = told("power", "--controls", 40, "--patients", 40, "--like", path)
-    assert not missing(said, f"40 controls, 40 patients, {n_regions} regions", "2 studies", most)
+    assert not missing(said, f"40 controls, 40 patients and {n_regions} regions", "2 studies", most)

@@ -114,7 +114,7 @@ def test_other_labels_of_visits_and_exchanged_groups_are_told(visited):
     assert (len(found.people), found.n_patients, found.matched_by) == (112, 60, "people")
     assert not missing(
         told("compare", *visited),
-        "The runs have no visit label in common (m12, bl) and (2, 1), so each person's first visits",
+        "The runs share no visit labels (m12, bl versus 2, 1), so each person's first visits",
         "2 people are controls in one run and patients in the other",
     )
 

@@ -45,7 +45,7 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
         40,
         35,
         {"FreeSurfer 7.4.1": 40},
-        ("Excluded because they are 0 in everyone: 5th-Ventricle.",),
+        ("Columns excluded because they are 0 for everyone: 5th-Ventricle.",),
     )
     assert (table["lhEulerNumber"] == 2 - 2 * table["lhSurfaceHoles"]).all()
     assert dictionary["Left-Hippocampus"] == {"Description": "left hippocampus", "Units": "mm3"}
@@ -94,7 +94,7 @@ EXPECTED = {
     "sub-0004": "aseg.stats has 4 of 6 rows",
     "sub-0005": "aseg.stats has no rows",
     "sub-begun": "no folder stats",
-    "sub-copied": "the same numbers as sub-0002",
+    "sub-copied": "the same values as sub-0002",
     "sub-gone": "a broken link",
     "linked": "the same folder as sub-0001",
 }
@@ -117,7 +117,7 @@ def test_who_cannot_be_used_is_named_and_left_out_only_if_asked(tmp_path):
 def test_who_lacks_a_file_has_gaps(tmp_path):
     (subjects_dir(tmp_path / "subjects", 3) / "sub-0001/stats/rh.aparc.stats").unlink()
     found, table, _ = gathered(tmp_path / "subjects", tmp_path / "t.csv")
-    assert "sub-0001 lacks 5 of 20 columns (rh.aparc.stats is missing)." in found.notes
+    assert "sub-0001 has no value in 5 of 20 columns (rh.aparc.stats is missing)." in found.notes
     assert table.set_index("participant_id").loc["sub-0001"].isna().sum() == 5
     (tmp_path / "subjects/sub-0002/stats/rh.aparc.stats").unlink()  # most people lack it, so nobody is left out for it
     assert gathered(tmp_path / "subjects", tmp_path / "u.csv", leave_out=True)[0].left_out == {}
@@ -196,7 +196,9 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     found, table, _ = gathered(folder, tmp_path / "t.csv")
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table.filter(like="Left-Thalamus").notna().all().to_dict() == {"Left-Thalamus": True}
-    assert "not be comparable; see the column program" in told("gather", folder, "--out", tmp_path / "t.csv")
+    assert "which the column program lists, so the measurements may not be comparable" in told(
+        "gather", folder, "--out", tmp_path / "t.csv"
+    )
 
 
 def test_tables_of_dlmuse(tmp_path):
@@ -216,10 +218,10 @@ def test_tables_of_dlmuse(tmp_path):
     assert (found.n_regions, *found.notes) == (
         145,
         "2 sums of regions were not copied, such as 701, 601.",
-        "2 people are in several files with the same numbers; each is used once.",
+        "2 people are in several files with the same values; each person is used once.",
     )
     for again, message in (
-        (table[:1].assign(**{"47": 1.0}).to_csv(), "a occurs 3 times, with different numbers"),
+        (table[:1].assign(**{"47": 1.0}).to_csv(), "a occurs 3 times, with different values"),
         (f"MRID,{','.join(columns)}\ne,1,2\n", r"again\.csv has 3 of 149 cells in this row"),
     ):
         (folder / "again.csv").write_text(again)

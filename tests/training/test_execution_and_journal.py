@@ -352,7 +352,7 @@ def test_a_task_that_was_called_off_or_cancelled_is_lost(cluster, monkeypatch):
     monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])
     BEGUN.clear()
     threading.Thread(target=lambda: BEGUN.wait(PATIENCE) and jobs[0].cancel()).start()
-    refused_with("a chunk was lost", list, cluster.run(quick_or_until_released, [(1,)]), error=LostWorkers)
+    refused_with("some models were lost", list, cluster.run(quick_or_until_released, [(1,)]), error=LostWorkers)
 
 
 def quick_or_until_released(number):

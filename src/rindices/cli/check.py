@@ -32,23 +32,24 @@ _MOST_OUTLIERS, _MOST_REGIONS = 10, 8
 
 @command()
 def check(
-    tables: Annotated[list[Path], argument("Table of people, in the format that fit reads.", "TABLE")],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    tables: Annotated[list[Path], argument("Table of people, in any format that fit reads.", "TABLE")],
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
     report: Annotated[
         Path | None, option("Also write the result as a page (.html); an existing file is replaced.")
     ] = None,
     spectrum: Annotated[
-        bool, typer.Option(help="Test whether patients and controls differ (takes seconds; minutes in large tables).")
+        bool,
+        typer.Option(help="Test whether patients and controls differ (takes seconds, or minutes for large tables)."),
     ] = True,
     *,
     columns: TableSettings,
 ) -> None:
     """Check a table before training.
 
-    Reports the role of each column and the reason, which columns may not be regions, who would be excluded, who is an
-    outlier, how the groups compare, and what fit would reject or warn about. It then reports whether patients and
-    controls differ, in how many directions, and how long fit would take. The options are those of fit. The exit code is
-    2 if fit would reject the table.
+    Reports the role of each column and why it has that role, which columns may not be regions, who would be excluded,
+    who is an outlier, how the groups compare, and what fit would reject or warn about. It then reports whether patients
+    and controls differ, in how many directions they differ, and how long fit would take. The options are those of fit.
+    The exit code is 2 if fit would reject the table.
     """
     from rindices.run.check_table import check_cohort
     from rindices.tables import files_of, path_of_tables
@@ -98,7 +99,9 @@ def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable
         for one in look.patterns:
             pairs = zip(one.regions[:_MOST_REGIONS], one.changes, strict=False)
             regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs if change)
-            console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
+            console.print(
+                f"  Pattern {one.pattern} of a linear model (change at severity 1, in sd of controls): {regions}"
+            )
         warn(look.warnings)
     return checked
 
@@ -116,7 +119,8 @@ def _show_columns(checked: CheckedTable) -> None:
     for what, why in dict.fromkeys((one.suspicion, one.suspected_by) for one in checked.columns if one.suspicion):
         names = [one.name for one in checked.columns if (one.suspicion, one.suspected_by) == (what, why)]
         console.print(
-            f"Treated as regions, but they may not be: {listed(names)} ({what}, judging by {why}).", style="yellow"
+            f"Treated as regions, but possibly something else: {listed(names)} ({what}, judging by {why}).",
+            style="yellow",
         )
     for what in ("missing", "impossible"):
         gaps = {column.name: getattr(column, what) for column in checked.columns if getattr(column, what)}
@@ -139,17 +143,18 @@ def _show_people(checked: CheckedTable) -> None:
         here = [counted(int(row["used"] or 0), str(row["group"])) for row in sites if row["site"] == site]
         console.print(f"  {site}: {', '.join(here)}")
     for row in checked.balance:
-        measure = "difference" if row["kind"] == "number" else "Cramér's V"
+        measure = "standardised difference" if row["kind"] == "number" else "Cramér's V"
         size = "" if row["difference"] is None else f" ({measure} {row['difference']:.2f})"
         console.print(
             f"{row['variable']}: controls {row['controls']}; patients {row['patients']}{size}",
             style="yellow" if row["imbalanced"] else None,
         )
     for one in checked.outliers[:_MOST_OUTLIERS]:
-        console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
+        console.print(f"Row {one.row} is an outlier: {one.text}.", style="yellow")
     if len(checked.outliers) > _MOST_OUTLIERS:
         console.print(
-            f"{len(checked.outliers) - _MOST_OUTLIERS} more rows are far from all others; --report lists them."
+            f"{counted(len(checked.outliers) - _MOST_OUTLIERS, 'more row is an outlier', 'more rows are outliers')}; "
+            "--report lists them all."
         )
 
 
@@ -166,7 +171,8 @@ def gather(
     """Make one table from the output of FreeSurfer, FastSurfer, NiChart DLMUSE, SynthSeg or CAT12.
 
     The table contains regions, head size, quality measures and the program's version; the dictionary contains the
-    units. Sums of other columns are not copied. Duplicate and incomplete scans are listed, and excluded on request.
+    units. Columns that are sums of others are not copied. Duplicate and incomplete scans are listed and, on request,
+    excluded.
     """
     from rindices.run.gather_folder import gather_folder
 
@@ -183,8 +189,8 @@ def gather(
     if len(versions) > 1:
         warn(
             [
-                "People were processed with different programs or versions, so their measurements may "
-                "not be comparable; see the column program."
+                "Scans were processed with different programs or versions, which the column program lists, so the "
+                "measurements may not be comparable."
             ]
         )
     show_places({"Table": out, "Dictionary": dictionary})
@@ -196,15 +202,17 @@ def power(*, asked: PowerSettings) -> None:
     """Estimate how likely a study of a given size is to find its patterns.
 
     The estimate is based on simulated studies with one to three patterns, each of which changes a quarter of the
-    regions by 0.5, 1 or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ
-    and the same number of directions is found in held-out people. Severities are those of the linear model.
+    regions by 0.5, 1 or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ,
+    and held-out people differ in at least as many directions as there are patterns. Severities are those of the linear
+    model.
     """
     from rindices.run import first_look_and_power
 
     check_output(asked.figure, "figure", (".png", ".svg"), *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
-            "The figure can show only the studies included with rindices, not your own participants.\nOmit ",
+            "The figure can show only the simulated studies that come with rindices, not studies like your own "
+            "table.\nOmit ",
             Remedy("like"),
             " or ",
             Remedy("figure"),
@@ -217,19 +225,20 @@ def power(*, asked: PowerSettings) -> None:
         else first_look_and_power.like_own(asked.like, *sizes)
     )
     console.print(
-        f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}, "
-        f"{counted(n_regions, 'region')}: probability of finding all patterns, and error in the severities."
+        f"Probability of finding all patterns, and error of the severities, with "
+        f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')} and "
+        f"{counted(n_regions, 'region')}:"
     )
     for row in table.to_dict("records"):
         console.print(
             f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
-            f"({100 * row['low']:.0f} to {100 * row['high']:.0f}; {row['studies']:.0f} studies), "
+            f"(95 % interval {100 * row['low']:.0f} to {100 * row['high']:.0f}, from {row['studies']:.0f} studies); "
             f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
         )
     console.print(
-        "Each simulated pattern changes a quarter of the regions, by the stated number of sd of controls at "
-        "severity 1; severities are uniformly distributed. A real disease may affect fewer regions, and its "
-        "patients may be more alike."
+        "At severity 1, each simulated pattern changes a quarter of the regions by the stated number of sd of "
+        "controls. Severities are uniformly distributed. A real disease may affect fewer regions, and patients may "
+        "differ less from one another."
     )
     if asked.figure is not None:
         from rindices import plots

@@ -245,7 +245,7 @@ def _in_words(error: Exception) -> str:
         return f"Error: {worded(error.message, on_command_line)}{ready_options(error.message)}"
     trouble, remedy = (
         (f"{type(error).__name__}: {error}"),
-        "Please report this error. To see where it occurred, set RINDICES_DEBUG=1.",
+        "Please report this error. To see where it occurred, set RINDICES_DEBUG=1 and repeat the command.",
     )
     if isinstance(error, OSError) and error.strerror:
         # Show a half-written file under its final name.
@@ -253,16 +253,16 @@ def _in_words(error: Exception) -> str:
         again = "repeat the same command; it resumes where it stopped."
         trouble, remedy = f"{error.strerror}{f': {file}' if file else ''}.", f"Once this is fixed, {again}"
         if _is_disk_full(error):
-            folder = Path(file).absolute().parent if file else "your results"
-            return f"Error: {trouble}\nFailed. Free space on the disk of {folder} (or raise your quota), then {again}"
+            folder = Path(file).absolute().parent if file else "the results"
+            return f"Error: {trouble}\nFailed. Free space on the disk of {folder}, or raise your quota. Then {again}"
     elif isinstance(error, MemoryError):
         trouble = "there is not enough memory."
         remedy = "Close other programs or use a machine with more memory, and repeat the same command."
     elif isinstance(error, LostWorkers):
         trouble, remedy = (
             str(error),
-            "Workers have probably run out of memory. Use fewer (--workers) or machines with more memory, and repeat "
-            "the same command; it resumes where it stopped.",
+            "The workers have probably run out of memory. Use fewer workers (--workers) or machines with more memory, "
+            "and repeat the same command; it resumes where it stopped.",
         )
     return f"Internal error in rindices: {trouble}\nFailed. {remedy}"
 

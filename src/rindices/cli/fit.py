@@ -102,13 +102,14 @@ def fit(
     tables: Annotated[
         list[Path] | None,
         argument(
-            "Table of people: CSV, TSV, Excel or Parquet, one row per person; or a BIDS folder; or controls and "
-            "patients in separate files: CN=controls.csv AD=patients.csv.",
+            "Table of people with one row per person (CSV, TSV, Excel or Parquet); a BIDS folder; or separate files "
+            "for controls and patients, as in CN=controls.csv AD=patients.csv.",
             "TABLE",
         ),
     ] = None,
     out: Annotated[
-        Path | None, option("Folder for the results: a new folder, or that of an unfinished run to resume it.")
+        Path | None,
+        option("Folder for the results: a new folder, or the folder of an unfinished run, which is then resumed."),
     ] = None,
     *,
     columns: TableSettings,
@@ -118,8 +119,8 @@ def fit(
 ) -> None:
     """Learn disease patterns, and score everyone.
 
-    The table is checked first. Errors are reported with column and row, and nothing is written. To resume an
-    interrupted run, repeat the same command.
+    The table is checked first. If it contains errors, their rows and columns are reported, and nothing is written. To
+    resume an interrupted run, repeat the same command.
     """
     from rindices.run.plan import planned, planned_again
     from rindices.tables import path_of_tables
@@ -133,7 +134,8 @@ def fit(
         if others := given_options(context, TableSettings, SearchSettings):
             raise InputError(
                 Remedy("config"),
-                f" repeats a run, so it cannot be combined with {', '.join(others)}.\nOmit one or the other.",
+                f" repeats a run with the same settings, so it cannot be combined with {', '.join(others)}.\n"
+                "Omit one or the other.",
             )
         plan = planned_again(execution.config, out, output, table)
     elif table is None:
@@ -143,7 +145,7 @@ def fit(
     _describe_cohort(plan.cohort)
     if not execution.overwrite and plan.is_complete():
         console.print(f"This run is already complete, so there is nothing to do. {_way_to_missing_output(plan)}")
-        _end(out, "Done before.", report=(out / "report.html").is_file())
+        _end(out, "Already done.", report=(out / "report.html").is_file())
         return
     for name, change in ({} if execution.overwrite else plan.more()).items():
         console.print(
@@ -230,10 +232,10 @@ def _way_to_missing_output(plan: PlannedRun) -> str:
 
     output, out = plan.output, plan.out
     if output.bids and not (out / "bids").is_dir():
-        return "Its BIDS files are missing: repeat the command with --bids --overwrite to write them."
+        return "Its BIDS files are missing; to write them, repeat the command with --bids --overwrite."
     summary = read_summary(out)
     if summary.level != output.level:
-        return f"Its intervals have the level {summary.level:g}: repeat the command with --overwrite to change it."
+        return f"Its intervals have the level {summary.level:g}; to change it, repeat the command with --overwrite."
     asked = {
         " --show-ids": output.show_ids,
         f" --figures {output.figures}": output.figures is not None,
@@ -241,8 +243,8 @@ def _way_to_missing_output(plan: PlannedRun) -> str:
         f" --scan-noise {','.join(map(str, output.scan_noise))}": bool(output.scan_noise),
     }
     report = "".join(option for option, is_asked in asked.items() if is_asked)
-    others = "" if report else " (--show-ids, --figures, --subgroup-limits, --scan-noise)"
-    return f"rindices report {out}{report} rewrites only its report{others}; --overwrite repeats the whole run."
+    others = "" if report else " (with --show-ids, --figures, --subgroup-limits or --scan-noise)"
+    return f"To rewrite only its report{others}, use rindices report {out}{report}. To repeat the run, use --overwrite."
 
 
 def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.DataFrame | None = None) -> Summary:
@@ -278,7 +280,8 @@ def demo(
 ) -> None:
     """Find known patterns in a simulated cohort.
 
-    Simulates a cohort with three disease patterns, finds them without access to the truth, and compares the two.
+    Simulates a cohort with three disease patterns, finds the patterns without access to the truth, and compares the
+    result with the truth.
     """
     from rindices.record import check_free
     from rindices.run.plan import planned
@@ -296,8 +299,8 @@ def demo(
     summary = train_and_write(plan, ExecutionSettings(overwrite=True), simulated.truth)
     if summary.recovery is not None:
         console.print(
-            f"Concordance of the severities with the known truth: {summary.recovery.pattern_concordance:.3f} "
-            f"({', '.join(f'{value:.3f}' for value in summary.recovery.per_pattern)}; 0.5 is chance, 1 is perfect)",
+            f"Mean concordance with the true severities: {summary.recovery.pattern_concordance:.3f} (by pattern: "
+            f"{', '.join(f'{value:.3f}' for value in summary.recovery.per_pattern)}; 0.5 is chance, 1 is perfect)",
             style="bold",
         )
     _describe_run(summary, run, plan.cohort, began)

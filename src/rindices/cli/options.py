@@ -44,7 +44,7 @@ class _Commands(TyperGroup):
         if apart or joined:
             ctx.fail(
                 f"The value after {[*apart, *joined][0]} is empty. Provide one, or omit the option. If the value "
-                "comes from a shell variable, that variable is not set."
+                "comes from a shell variable, that variable is empty or not set."
             )
         given = Counter(text.split("=")[0] for text in takewhile(lambda text: text != "--", args))
         if twice := next((name for name in _OF_NAMES if given[name] > 1), None):

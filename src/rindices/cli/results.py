@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @command()
 def apply(
     model: Model,
-    table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row per person.")],
+    table: Annotated[Path, argument("Table of people with one row per person: CSV, TSV, Excel or Parquet.")],
     out: Annotated[Path, option("Table of R-indices to write (.csv); an existing file is replaced.")],
     report: Annotated[
         Path | None, option("Also write a report on these people (.html); an existing file is replaced.")
@@ -71,16 +71,16 @@ def apply(
     summary = done.summary
     who = counted(summary.n_controls + summary.n_patients + summary.n_other, "person", "people")
     who += f" at {counted(done.n_rows, 'visit')}" if summary.visits else ""
-    console.print(f"Scored {who} in {counted(summary.n_features, 'region')}.")
+    console.print(f"Scored {who}, using {counted(summary.n_features, 'region')}.")
     if done.n_flagged:
         console.print(
-            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside the training range"
-            f"{' or at an unknown site' if columns.new_sites == 'uncorrected' else ''}; see the column flags.",
+            f"{counted(done.n_flagged, 'of them is', 'of them are')} outside the training range"
+            f"{' or from an unknown site' if columns.new_sites == 'uncorrected' else ''}; see the column flags.",
             style="yellow",
         )
     warn(summary.warnings)
     if done.scan_noise is not None:
-        console.print(f"Time between visits: from {summary.years_from}.")
+        console.print(f"The time between visits is taken from {summary.years_from}.")
         console.print(_noise_in_words(done.scan_noise))
     if summary.state is not None:
         show_verdict(summary, "Verdict of the training run: ")
@@ -99,15 +99,17 @@ def _noise_in_words(noise: pd.DataFrame) -> str:
         )
     whose = "that you specified" if about["source"] == "given" else f"of {came} with repeated visits"
     sizes = ", ".join(f"{sd:.3f}" for sd in noise["sd"])
-    return f"Changes between visits are judged relative to the scan noise {whose}; sd of the severities: {sizes}."
+    return f"Changes between visits are judged against the scan noise {whose} (sd of each severity: {sizes})."
 
 
 @command()
 def adapt(
     model: Model,
-    table: Annotated[Path, argument("Table of controls from new sites, with the site in the model's site column.")],
+    table: Annotated[
+        Path, argument("Table of controls from new sites. It must name the site in the same column as in training.")
+    ],
     out: Annotated[Path, option("Model file to write (.safetensors); an existing file is replaced.")],
-    few_controls: Annotated[bool, option("Also learn sites with five to nine controls.")] = False,
+    few_controls: Annotated[bool, option("Also learn sites with only five to nine controls.")] = False,
     *,
     columns: Annotated[ApplySettings, "id", "exclude", "join", "missing"],
 ) -> None:
@@ -122,9 +124,14 @@ def adapt(
     for site, number in done.controls.items():
         console.print(f"Learned site {site} from {counted(number, 'control')}.")
     if done.n_unused:
-        console.print(f"Rows that are not from controls or are from later visits were not used ({done.n_unused}).")
+        console.print(
+            "Only controls at their first visit were used; "
+            f"{counted(done.n_unused, 'other row was', 'other rows were')} ignored."
+        )
     warn(done.warnings)
-    console.print("Compare patients with other controls from these sites; those used here define the reference.")
+    console.print(
+        "Compare patients with other controls from these sites, because those used here define the reference."
+    )
     show_places({"Model": out})
 
 
@@ -132,11 +139,14 @@ def adapt(
 def import_official(
     file: Annotated[Path, argument("A checkpoint of the authors' package (.pt).")],
     out: Annotated[Path, option("Model file to write (.safetensors); an existing file is replaced.")],
-    features: Annotated[str, option("Regions of the checkpoint, in its order: names, a file of names, or muse72.")],
+    features: Annotated[
+        str,
+        option("Regions of the checkpoint, in its original order: names, a file of names, or muse72."),
+    ],
     covariates: Annotated[
         str,
         option(
-            "Covariates of the checkpoint, in its order, such as sex,age or sex,MUSE_Volume_702.",
+            "Covariates of the checkpoint, in its original order, such as sex,age or sex,MUSE_Volume_702.",
             "inferred from their ranges",
         ),
     ] = "",
@@ -152,9 +162,9 @@ def import_official(
     imported = checkpoint_to_model.import_official(file, features, covariates, entry)
     imported.save(out)
     describe(model=out)
-    console.print(imported.verdict_[1] or "It is not one of the two models published by the authors.")
+    console.print(imported.verdict_[1] or "This is not one of the two models published by the authors.")
     console.print(
-        "The file does not contain the training data, so its ranges and the agreement of training runs are unknown."
+        "The file does not contain the training data, so their ranges and the agreement of repetitions are unknown."
     )
 
 
@@ -174,7 +184,7 @@ def describe(model: Model) -> None:
         for spec in contract.covariates
     ]
     ranges = (
-        "their range in training (unknown)"
+        "an unknown range in training"
         if None in contract.feature_minimum
         else f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
     )
@@ -192,7 +202,7 @@ def describe(model: Model) -> None:
         "Id column": contract.id_column,
         "Visits": contract.visit_column or "one per person",
         "Covariates": "; ".join(spans) or "none",
-        "Correction": _correction(parameters.correction) or ("lines" if spans else "none"),
+        "Correction": _correction(parameters.correction) or ("straight lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
         "Regions": f"{len(contract.features)}, with {ranges}:",
     }
@@ -208,10 +218,10 @@ def _correction(correction: Correction | None) -> str:
     """Return in words how covariates are corrected, if by more than straight lines."""
     given = correction or Correction()
     words = {
-        "curve of": ", ".join(given.smooth),
-        "interaction of": ", ".join(" and ".join(pair) for pair in given.interactions),
+        "smooth curve for": ", ".join(given.smooth),
+        "interaction between": ", ".join(" and ".join(pair) for pair in given.interactions),
         "regions divided by": given.proportion,
-        "shifts and scales removed by": given.site,
+        "shift and scale removed for each": given.site,
     }
     return "; ".join(f"{what} {names}" for what, names in words.items() if names)
 
@@ -227,7 +237,7 @@ def report(
 ) -> None:
     """Rewrite the report of a run, for example with later clinical scores.
 
-    A column in the new table replaces the whole column of the same name.
+    A column of the new table replaces the whole column of the same name in the run.
     """
     from rindices.run.report_and_share import report_again
 
@@ -246,7 +256,7 @@ def voxelwise(
     *,
     asked: ImageSettings,
 ) -> None:
-    """Compare brain images of patients with each pattern with those of controls, voxel by voxel."""
+    """Compare brain images, voxel by voxel, between controls and the patients with each pattern."""
     from rindices.run.report_and_share import compare_images
 
     with counting_bar("Reading images") as bar:
@@ -269,14 +279,14 @@ def open_folder(
 ) -> None:
     """Work in the browser, on this machine only.
 
-    Check tables, train, view results and individuals, and score new people. Runs are saved in the folder. The printed
-    address works in one browser only. Ctrl-C stops the page, but training runs continue.
+    Check tables, train, view the results of groups and individuals, and score new people. Runs are saved in the folder.
+    The printed address works in one browser only. Ctrl-C stops the page, but training runs continue.
     """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
         raise InputError(
             f"The page needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed.\n"
-            'Install with: pip install "rindices[app]"'
+            'Install what is missing with: pip install "rindices[app]"'
         )
     if not folder.is_dir():
         raise InputError(f"No folder was found at {folder}.\nProvide the folder that contains your tables and runs.")
@@ -305,7 +315,8 @@ def compare(
 ) -> None:
     """Compare two runs: their patterns, maps and scores.
 
-    Patterns are matched by how they rank the patients in both runs or, with fewer than 20, by their maps.
+    Patterns are matched by how they rank the patients who are in both runs or, if there are fewer than 20 of these, by
+    their maps.
     """
     from rindices.run.compare_runs import check_comparison_folder, compare_runs, write_comparison
 
@@ -315,27 +326,30 @@ def compare(
     for run in (compared.first, compared.second):
         show_verdict(run.summary, f"{run.folder} ({counted(run.summary.n_patterns, 'pattern')}): ")
     for name, before, now in compared.settings:
-        console.print(f"{name}: {before} in the first, {now} in the second.")
+        console.print(f"{name}: {before} in the first run, {now} in the second.")
     n_both = len(compared.people)
     console.print(
-        f"{counted(n_both, 'person is', 'people are')} in both, {compared.n_patients:,} of them patients. "
-        f"Patterns are matched by {compared.matched_by}."
+        f"{counted(n_both, 'person is', 'people are')} in both runs, {compared.n_patients:,} of them patients. "
+        "Patterns were matched by "
+        f"{'how they rank these patients' if compared.matched_by == 'people' else 'their maps'}."
     )
     warn(compared.warnings)
     for pair in compared.pairs:
-        parts = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
+        parts = [f"Pattern {pair.first} of the first run and pattern {pair.second} of the second"]
         if not isnan(pair.concordance):
             parts.append(f"concordance {pair.concordance:.3f} (0.5 is chance)")
         if not isnan(pair.map_correlation):
             parts.append(f"correlation of the maps {pair.map_correlation:.2f}")
         if n_both:
-            parts.append(f"mean difference {pair.difference:+.3f}, sd {pair.sd:.3f}")
+            parts.append(f"mean difference in severity {pair.difference:+.3f} (sd {pair.sd:.3f})")
         if n_both and pair.moved is not None:
             parts.append(f"{counted(pair.moved, 'person', 'people')} with non-overlapping intervals")
         console.print("; ".join(parts) + ".")
     for side, numbers in zip(("first", "second"), compared.unmatched, strict=True):
         if numbers:
-            console.print(f"Unmatched in the {side}: pattern {listed(numbers)}.")
+            console.print(
+                f"Unmatched in the {side} run: {'pattern' if len(numbers) == 1 else 'patterns'} {listed(numbers)}."
+            )
     if out is not None:
         show_places({"Page": write_comparison(compared, out, show_ids=output.show_ids), "Tables": out})
 
@@ -366,7 +380,7 @@ def share(
 def verify(
     archive: Annotated[Path, argument("An archive written by rindices share.")],
     out: Annotated[
-        Path | None, option("Then write its model to this file (.safetensors); an existing file is replaced.")
+        Path | None, option("Write the verified model to this file (.safetensors); an existing file is replaced.")
     ] = None,
 ) -> None:
     """Verify that a shared model is unchanged and reproduces the enclosed scores."""

@@ -66,8 +66,8 @@ def describe() -> Device:
         clear_backends()  # otherwise, later calls would use a platform that was not requested
         jax.config.update("jax_platforms", asked)
         raise InputError(
-            f"JAX_PLATFORMS={asked} requests a device that JAX cannot find; it found {there}.\n"
-            f"Set JAX_PLATFORMS={there} or unset it; for NVIDIA GPUs, run: pip install 'rindices[cuda]'."
+            f"JAX_PLATFORMS={asked} requests a device that JAX cannot find; JAX found {there} instead.\n"
+            f"Set JAX_PLATFORMS={there}, or unset it. To use NVIDIA GPUs, run: pip install 'rindices[cuda]'."
         ) from error
     statistics = available[0].memory_stats() or {}
     return Device(available[0].platform, available[0].device_kind, len(available), statistics.get("bytes_limit"))

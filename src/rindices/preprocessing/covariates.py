@@ -62,7 +62,8 @@ class Covariate(NamedTuple):
         if strangers:
             categories = ", ".join(self.categories)
             raise InputError(
-                f"Covariate {self.name!r} has an unknown category, {strangers[0]!r}; known categories: {categories}."
+                f"Covariate {self.name!r} has the category {strangers[0]!r}, but the controls used for training only "
+                f"have: {categories}."
             )
         return (text[:, None] == np.array(self.categories[1:], dtype=object)).astype(float)
 
@@ -164,7 +165,7 @@ def numbers_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
         raise InputError(f"Covariate {name!r} was numeric in training but now contains text.") from error
     if not np.isfinite(numbers).all():
         row = values.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
-        raise InputError(f"Covariate {name!r} is missing or infinite in row {row}: correct it or drop the person.")
+        raise InputError(f"Covariate {name!r} is missing or infinite in row {row}: correct it, or exclude the person.")
     return numbers
 
 
@@ -181,11 +182,11 @@ def covariate_of(covariates: pd.DataFrame, name: str) -> pd.Series:
 def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
     needed = _PEOPLE_PER_COLUMN * (n_columns + n_groups)
     if n_controls < needed:
-        sites = f" and {n_groups} sites" if n_groups else ""
+        sites = f", in addition to the means of {n_groups} sites" if n_groups else ""
         raise InputError(
-            f"The covariates expand to {counted(n_columns, 'column')}{sites}. Estimating their effects requires "
-            f"at least {needed} controls, but there are {n_controls}.\nUse fewer covariates or categories, name fewer "
-            "in ",
+            f"The covariates have {counted(n_columns, 'coefficient')} per region{sites}. Estimating them requires at "
+            f"least {needed} controls, but there are {n_controls}.\nUse fewer covariates or categories, name "
+            "fewer in ",
             Remedy("smooth"),
             " or ",
             Remedy("interactions"),
@@ -315,7 +316,7 @@ def uncertainty_in_words(uncertainty: float) -> str:
     """Explain what a high `uncertainty_of_patients` means and what to do."""
     return (
         f"The effects of covariates are {uncertainty:.1f} times as uncertain (in squared error) in patients as in "
-        "controls, because few controls have covariates similar to the patients'. All patients then share the "
-        "error of the correction, which can be mistaken for a pattern. Choose controls whose covariates "
-        "resemble those of the patients."
+        "controls, because few controls have covariates similar to the patients'. All patients share the resulting "
+        "error of the correction, which can be mistaken for a pattern. Choose controls whose covariates resemble "
+        "those of the patients."
     )

@@ -258,17 +258,20 @@ def _check_new_sites(
     counts = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]
     fewest = MIN_SITE_CONTROLS if few_controls else FEW_SITE_CONTROLS
     if (sizes < fewest).any():
-        some = ". To learn small sites anyway (half of their bias may remain), use ", Remedy("few_controls", True)
+        some = (
+            ". To learn small sites anyway (half of the bias in their severities may remain), use ",
+            Remedy("few_controls", True),
+        )
         raise InputError(
-            f"Learning a site requires at least {fewest} controls, but got: {listed(counts)}.\nAdd controls, "
-            "merge sites that share a scanner, or score people uncorrected with rindices apply and ",
+            f"Learning a site requires at least {fewest} controls, but the new sites have: {listed(counts)}.\nAdd "
+            "controls, merge sites that share a scanner, or score people uncorrected with rindices apply and ",
             Remedy("new_sites", "uncorrected"),
             *(some if sizes.min() >= MIN_SITE_CONTROLS else ()),
             ".",
         )
     if (sizes < FEW_SITE_CONTROLS).any():
         warnings.warn(
-            f"Controls from new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS} per site, half of the "
+            f"Controls from new sites: {listed(counts)}. At sites with fewer than {FEW_SITE_CONTROLS}, half of the "
             "bias in the severities may remain.",
             UserWarning,
             stacklevel=3,
@@ -277,10 +280,10 @@ def _check_new_sites(
 
 def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:
     if UNCORRECTED in sites:
-        raise InputError(f"Some controls have no site in {name!r}: fill in the site, or drop these controls.")
+        raise InputError(f"Some controls have no site in {name!r}: fill in the site, or exclude these controls.")
     if len(sites) == 1:
         raise InputError(
-            f"All controls have the same {name!r} ({sites[0]}): there is nothing to harmonise.\nOmit ",
+            f"All controls have the same value in {name!r} ({sites[0]}), so there is nothing to harmonise.\nOmit ",
             Remedy("site"),
             ".",
         )

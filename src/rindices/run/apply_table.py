@@ -215,10 +215,9 @@ def adapt_model(
     local = (people.group == "control").to_numpy() & people.first_visit
     if not local.any():
         raise InputError(
-            f"{path} has no controls (column {contract.diagnosis_column!r}, labelled "
-            f"{listed(contract.control_labels)} in "
-            "training).\nSite effects are estimated from controls measured at each site: add controls labelled "
-            "as in training."
+            f"{path} has no controls, who were labelled {listed(contract.control_labels)} in the column "
+            f"{contract.diagnosis_column!r} in training.\nSite effects are estimated from controls measured at each "
+            "site: add controls labelled as in training."
         )
     from rindices.estimator import load_model
 
@@ -236,9 +235,9 @@ def _warning_on_strangers(counts: Counter[str]) -> list[str]:
     people = counts["control"] + counts["patient"] + counts["other"]
     return [
         f"{counts['strangers']:,} of {counted(people, 'person', 'people')} "
-        f"{'is' if counts['strangers'] == 1 else 'are'} unlike anyone the model can produce, as are one or two in a "
-        "hundred scans of healthy people. See the column strangeness. If there are many, check that regions, units and "
-        "segmentation are the same as in training."
+        f"{'is' if counts['strangers'] == 1 else 'are'} unlike anyone the model can produce (see the column "
+        "strangeness). The same is true of one or two in every hundred scans of healthy people. If there are many "
+        "more, check that regions, units and segmentation are the same as in training."
     ]
 
 

@@ -33,14 +33,14 @@ _COLUMNS = {
     r"flags": {"Description": "Unusual features of this participant's data; n/a if none"},
     r"r\d+": {
         "LongName": "R-index #",
-        "Description": "R-index of pattern #, roughly the person's rank among the patients: low as in controls, "
-        "about 1 as in the most severe patients; training controls are scored by repetitions that were not "
-        "trained on them",
+        "Description": "R-index of pattern #: roughly the person's rank among the patients, from low values, as in "
+        "controls, to about 1, as in the most severely affected patients; training controls are scored by repetitions "
+        "that were not trained on them",
         "Units": "arbitrary",
         "Derivative": True,
     },
     r"r\d+_sd": {
-        "Description": "Standard deviation of r# over repetitions; n/a with a single repetition",
+        "Description": "Standard deviation of r# across repetitions; n/a with a single repetition",
         "Units": "arbitrary",
         "Minimum": 0,
         "Derivative": True,
@@ -56,7 +56,10 @@ _COLUMNS = {
         "Units": "arbitrary",
         "Derivative": True,
     },
-    r"severity\d+_(low|high)": {"Description": "Limit of the interval of severity#", "Units": "arbitrary"},
+    r"severity\d+_(low|high)": {
+        "Description": "Lower or upper limit of the interval for severity#",
+        "Units": "arbitrary",
+    },
     r"centile\d+": {
         "Description": "Percentage of held-out controls with a lower r#",
         "Units": "percent",

@@ -145,8 +145,8 @@ def _common_scores(first: Run, second: Run) -> tuple[pd.DataFrame, tuple[str, ..
         common = common.sort_values(["first_first_visit", "first_years"], ascending=[False, True])
     common = common.drop_duplicates("participant_id").sort_index().reset_index(drop=True)
     if len(common) and all(visits) and not by_visit:
-        labels = " and ".join(f"({listed(one, 3)})" for one in visits)
-        warnings.append(f"The runs have no visit label in common {labels}, so each person's first visits are compared.")
+        labels = " versus ".join(listed(one, 3) for one in visits)
+        warnings.append(f"The runs share no visit labels ({labels}), so each person's first visits are compared.")
     n_exchanged = int((common[["first_group", "second_group"]].replace("other", np.nan).nunique(axis=1) > 1).sum())
     if n_exchanged:
         warnings.append(
@@ -282,6 +282,6 @@ def shown_pairs(compared: ComparedRuns, names: tuple[str, str]) -> list[tuple[Pa
         figures = [gallery.draw(f"maps_{number}", plots.two_maps(here, titles), alt)] if len(here) else []
         if len(people):
             figure = plots.two_scores(people[f"first_{number}"], people[f"second_{number}"], titles)
-            figures.append(gallery.draw(f"scores_{number}", figure, "Scores of everyone in both runs."))
+            figures.append(gallery.draw(f"scores_{number}", figure, "Scores of the people who are in both runs."))
         shown.append((pair, figures))
     return shown

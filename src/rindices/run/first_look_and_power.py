@@ -118,7 +118,7 @@ def chances(n_controls: int, n_patients: int, n_regions: int = 68) -> pd.DataFra
     for name, number in (("control", n_controls), ("patient", n_patients)):
         if not min(SIZES) <= number <= max(SIZES):
             raise InputError(
-                f"The simulated studies cover {min(SIZES)} to {max(SIZES)} people per group, not "
+                f"The simulated studies have {min(SIZES)} to {max(SIZES)} people per group, but you asked for "
                 f"{counted(number, name)}.\n"
                 "Choose a number in this range, or simulate studies from your own controls with ",
                 Remedy("like"),
@@ -237,15 +237,14 @@ def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
     except InputError:
         return ""
     said = {
-        strength: " / ".join(f"{100 * chance:.0f}" for chance in own.sort_values("patterns")["chance"])
+        strength: "{:.0f}, {:.0f} and {:.0f} %".format(*100 * own.sort_values("patterns")["chance"])
         for strength, own in table.groupby("strength")
     }
     mild, usual, _ = STRENGTHS
     return (
-        f"One / two / three patterns of {usual:g} sd are found in {said[usual]} % of simulated studies of this "
-        "size, and "
-        f"patterns of {mild:g} sd in {said[mild]} %. A pattern changes a quarter of the regions by this amount at "
-        "severity 1."
+        f"Simulated studies of this size find one, two and three patterns in {said[usual]} of cases, respectively, if "
+        f"each pattern changes a quarter of the regions by {usual:g} sd of controls at severity 1. If the change is "
+        f"only {mild:g} sd, these figures are {said[mild]}."
     )
 
 
@@ -304,10 +303,10 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
         return "The only possible verdict is “not testable”."
     if not spectrum.differs:
         return f"The only possible verdict is “no difference”; {likely_missed(*spectrum.detectable)}"
-    good = "reproducible, or weak (for comparing groups only)"
+    good = "“reproducible” or “weak” (suitable only for comparing groups)"
     if differing:
-        good = f"confounded, because the groups also differ in {listed(differing, joiner=' and ')}"
-    return f"Possible verdicts: {good}; or not found again, if two halves of the sample do not agree."
+        good = f"“confounded”, because the groups also differ in {listed(differing, joiner=' and ')}"
+    return f"If two halves of the sample agree, the verdict will be {good}. Otherwise, it will be “not found again”."
 
 
 def _few(cohort: Cohort, differs: bool) -> str:
@@ -316,11 +315,11 @@ def _few(cohort: Cohort, differs: bool) -> str:
     regions = list(map(str, cohort.features))
     if number >= len(regions):
         return ""
-    sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
+    sides = "average left and right regions, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
     missed = "weaker additional patterns may be missed" if differs else "a smaller difference would be missed"
     return (
-        f" With {counted(number, group)} and {counted(len(regions), 'region')}, {missed}: "
-        f"{sides}choose fewer regions, or add people."
+        f" With {counted(number, group)} and {counted(len(regions), 'region')}, {missed}. "
+        f"To prevent this, {sides}choose fewer regions, or add people."
     )
 
 
@@ -354,7 +353,7 @@ def look_pictures(look: FirstLook) -> tuple[Picture | None, Picture | None]:
     ]
     if not rows:
         return scree, None
-    words = [f"pattern {one.pattern}: {listed(one.regions, 3)}" for one in look.patterns]
+    words = [f"Pattern {one.pattern}: {listed(one.regions, 3)}" for one in look.patterns]
     titles = {name: region.title for name, region in known_regions(look.patterns[0].regions).items()}
     figure = plots.pattern_dots(pd.DataFrame(rows).astype({"change_percent": float}), top=_ROWS, names=titles)
-    return scree, gallery.draw("preview", figure, f"Strongest regions of a linear model, {'; '.join(words)}.")
+    return scree, gallery.draw("preview", figure, f"Regions that change most in a linear model. {'. '.join(words)}.")

@@ -212,7 +212,7 @@ def _fit(
     warned = [
         *plan.cohort.messages,
         *messages,
-        *(f"{name} in the journal was damaged and has been retrained." for name in journal.damaged),
+        *(f"The models stored in {name} were damaged and have been trained again." for name in journal.damaged),
     ]
     return warned, told_apart[0].result() if told_apart else separation(plan.cohort, search.correction)
 

@@ -138,14 +138,14 @@ def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[s
             kept += [usable[0], *(one for one in same if one.problem and one is not usable[0])]
         else:
             kept += [
-                replace(one, problem=f"{one.person} occurs {len(same)} times, with different numbers") for one in same
+                replace(one, problem=f"{one.person} occurs {len(same)} times, with different values") for one in same
             ]
     twins = {
         id(one): same[0].person for same in by_numbers.values() for one in same[1:] if one.person != same[0].person
     }
-    kept = [replace(one, problem=f"the same numbers as {twins[id(one)]}") if id(one) in twins else one for one in kept]
+    kept = [replace(one, problem=f"the same values as {twins[id(one)]}") if id(one) in twins else one for one in kept]
     many = counted(len({*copies}), "person is", "people are")
-    return kept, [f"{many} in several files with the same numbers; each is used once."] if copies else []
+    return kept, [f"{many} in several files with the same values; each person is used once."] if copies else []
 
 
 def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
@@ -156,12 +156,12 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
             table = table.assign(**{new: table[new].fillna(table[old])}).drop(columns=old)
     regions = table[_regions_of(table)]
     empty = [*regions.columns[(regions.fillna(0) == 0).all() & regions.notna().any()]]
-    notes = [f"Excluded because they are 0 in everyone: {listed(empty)}."] if empty else []
+    notes = [f"Columns excluded because they are 0 for everyone: {listed(empty)}."] if empty else []
     table = table.drop(columns=empty)
     for one, n_gaps in zip(people, table.isna().sum(axis=1).tolist(), strict=True):
         if n_gaps:
             why = f" ({_missing_text(one)})" if one.missing else ""
-            notes.append(f"{one.person} lacks {n_gaps} of {table.shape[1]} columns{why}.")
+            notes.append(f"{one.person} has no value in {n_gaps} of {table.shape[1]} columns{why}.")
     sessions = {SESSION: [one.session for one in people]} if any(one.session for one in people) else {}
     ids = pd.DataFrame({"participant_id": [one.person for one in people]} | sessions)
     return pd.concat([ids, table, pd.DataFrame({PROGRAM: [one.program for one in people]})], axis=1), notes
@@ -178,5 +178,5 @@ def _write_dictionary(path: Path, table: pd.DataFrame, program: Found) -> None:
     for name, one in known_columns(table.columns[1:]).items():
         unit = units.get(one.measure, one.unit) if one.kind in ("region", "head size") else ""
         entries[name] = {"Description": one.title} | ({"Units": unit} if unit else {})
-    entries[PROGRAM] = {"Description": "what measured the regions, with its version"}
+    entries[PROGRAM] = {"Description": "the program that measured the regions, with its version"}
     write_text(path, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")

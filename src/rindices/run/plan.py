@@ -125,9 +125,9 @@ def plan_of(
     most, n_regions = max(_numbers(search), default=1), cohort.features.shape[1]
     if most > n_regions:
         raise InputError(
-            f"{most} patterns cannot be distinguished in {n_regions} regions.\nRequest fewer with ",
+            f"{most} patterns cannot be distinguished in {n_regions} regions.\nRequest at most {n_regions} with ",
             Remedy("n_patterns"),
-            ", such as 2-5.",
+            ".",
         )
     # If regions were summed, record which columns were left out; otherwise the list of regions suffices.
     asked, summed = cohort.settings, table.features == MUSE72
@@ -221,7 +221,9 @@ def _with_scores(table: TableSettings) -> TableSettings:
     others = dict(named_parts(table))
     scores = tuple(name for name in Table(table.clinical).columns if name not in others and is_region_name(name))
     if not scores:
-        raise InputError(f"{table.clinical} contains no clinical scores: all its columns have other roles.")
+        raise InputError(
+            f"{table.clinical} contains no clinical scores: all its columns have other roles.\nAdd columns with scores."
+        )
     return replace(table, clinical=scores, join=(*map(str, paths_of(table.join)), str(table.clinical)))
 
 

@@ -58,7 +58,9 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
         raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and vice versa.\nProvide both.")
     if record.read_summary(folder).status != record.DONE:
         path = write_report(folder, out, show_ids=settings.show_ids, figures=settings.figures)
-        raise InputError(f"The run in {folder} is not finished (see {path}).\nRerun its command to finish it.")
+        raise InputError(
+            f"The run in {folder} is not finished (see {path}).\nRepeat the command that started it to finish it."
+        )
     run, notes = record.read_run(folder), list[Text]()
     if settings.atlas is not None and settings.atlas_table is not None:
         notes.append(_paint(run, settings.atlas, settings.atlas_table))
@@ -90,7 +92,7 @@ def _check_followed(results: record.Results, summary: record.Summary, settings: 
     """Refuse follow-up columns that are missing from a run or cannot be used; return warnings about the others."""
     for name, column in follow_up_of(settings).items():
         ways = Message(
-            "Correct the name, or add a table that contains it with ", Remedy("clinical", Blank("FILE")), "."
+            "Correct the name, or add a table that contains the column with ", Remedy("clinical", Blank("FILE")), "."
         )
         require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
     n_covariates = sum(name != summary.correction.site for name in summary.covariates)
@@ -129,7 +131,7 @@ def _with_scores(
     left = [str(name) for name in scores if name in taken and name not in keys]
     if not names:
         raise InputError(
-            f"{path.name} contains no clinical scores beyond those already in the run.\nAdd columns with new scores."
+            f"{path.name} contains no clinical scores, only columns that the run already has.\nAdd columns with scores."
         )
     joined, join_notes = join_by_id(
         results.r_indices[list(keys)].reset_index(drop=True),
@@ -144,7 +146,7 @@ def _with_scores(
     if problems := [problem for field in fields for problem in field.check()]:
         raise refusal(problems)
     notes: list[Text] = [*join_notes, *(note for field in fields for note in field.notes)]
-    notes += [f"Not changed, because the run already has them: {', '.join(left)}."] if left else []
+    notes += [f"Columns not changed, because the run already has them: {', '.join(left)}."] if left else []
     for name in [name for name in names if name in before]:
         lost = joined["participant_id"][before[name].notna() & joined[name].isna()].nunique()
         emptied = counted(lost, "person who had a value now has", "people who had a value now have")

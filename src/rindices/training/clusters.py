@@ -160,7 +160,7 @@ def _result(job: Future[Any]) -> Any:
     except (Exception, CancelledError) as error:
         # Errors of a task come back as values. An error here is Dask's: no worker could load the task, or none did.
         if isinstance(error, CancelledError | OSError) or type(error).__name__ == "KilledWorker":
-            raise LostWorkers(f"a chunk was lost ({type(error).__name__}).") from error
+            raise LostWorkers(f"some models were lost during training ({type(error).__name__}).") from error
         raise InputError(
             "The scheduler or a worker cannot load the version of rindices used on this machine "
             f"({error!r:.200}).\n"
@@ -181,7 +181,7 @@ def _call(expected: dict[str, str], function: Callable[..., Any], *values: Any) 
         _check_versions(expected, _versions(), f"A worker on {platform.node()}")
         return function(*values)
     except Stopped:  # the worker lost contact with the scheduler for a moment; the task is still awaited
-        return LostWorkers("a chunk was cancelled.")
+        return LostWorkers("the training of some models was cancelled.")
     except Exception as error:  # noqa: BLE001 (raised where the result is awaited)
         trace = "".join(traceback.format_exception(error, limit=-10))
         can_travel = isinstance(error, InputError | MemoryError)

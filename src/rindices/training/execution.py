@@ -208,7 +208,7 @@ class Execution:
         try:
             [device] = self.ready_executor().run(_describe, [()])
         except _LOSSES as error:
-            raise LostWorkers("a worker was lost before the first chunk.") from error
+            raise LostWorkers("a worker was lost before training began.") from error
         return device
 
     def prepare(self, people: Callable[[], TrainingPeople], numbers: Collection[int], schedule: Schedule) -> None:
