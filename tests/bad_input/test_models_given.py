@@ -152,7 +152,7 @@ def later(people):
     Case(
         "impossible time",
         "report done --clinical later.csv --time years --event converted",
-        ("is below 0: column 'years', person p03, found -1",),
+        ("is below 0 for person p03: column 'years' contains -1",),
         "Correct the cells",
         {"later.csv": later},
     ),

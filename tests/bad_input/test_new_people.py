@@ -60,7 +60,7 @@ def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
 
 @cases(
     accepted("a region missing", lambda p: p.drop(columns="region3"), "lacks 1 of the model's 12 regions: region3", ""),
-    accepted("some regions missing", cell("region3", 4, ""), "Some people have missing regions", ""),
+    accepted("some regions missing", cell("region3", 4, ""), "Not everyone has values for all regions", ""),
 )
 def test_missing_regions_are_drawn_and_flagged(stage, case):
     scores = pd.read_csv(stage(case).folder / "s.csv")
@@ -207,7 +207,7 @@ def again(label):
     new(
         "somebody not in the joined table",
         lambda p: p.drop(columns="age"),
-        ("age (2 people)", "row 2 (participant p00)", "2 rows of the main table not found in more.csv"),
+        ("age (2 people)", "row 2 (participant p00)", "in more.csv for 2 rows of the main table"),
         "exclude these people with --drop-missing",
         "--join more.csv",
         more=lambda p: p.loc[2:, ["participant_id", "age"]],

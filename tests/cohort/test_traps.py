@@ -78,7 +78,7 @@ def test_real_tables_pass_as_they_are_and_strangers_are_named_with_both_ways_out
     strangers = planted(real)
     table = real.assign(**strangers)
     said = refused(table)
-    assert "alter, UID, bart, NEO_N, crp, iq2: neither their names nor their values show" in said
+    assert "Neither the names nor the values of alter, UID, bart, NEO_N, crp, iq2 show" in said
     ways_out = {"exclude": [*strangers], "features": [*names, *strangers], "clinical": [*strangers]}
     assert not [name for name, names in ways_out.items() if f"{name}={names}" not in said]
     assert warned(table, exclude=[*strangers])[0] == names

@@ -192,7 +192,13 @@ def followed(**columns):
 
 def test_follow_up_is_kept_with_the_people_who_count_once_and_is_no_region():
     twice = pd.concat([followed(years=[-1.0, *[2.0] * 79]).assign(visit=visit) for visit in (1, 2)])
-    refused_with(r"person p00, found -1 \(1 person in all\)", make_cohort, twice, visit="visit", **NAMED)
+    refused_with(
+        r"for person p00: column 'years' contains -1 \(such cells occur in 1 person\)",
+        make_cohort,
+        twice,
+        visit="visit",
+        **NAMED,
+    )
     cohort = make_cohort(followed(), **NAMED)
     assert ([*cohort.clinical], cohort.settings.clinical) == (["years", "converted"], ())
     assert {"years", "converted"}.isdisjoint(cohort.features)
@@ -201,18 +207,22 @@ def test_follow_up_is_kept_with_the_people_who_count_once_and_is_no_region():
 @pytest.mark.parametrize(
     ("columns", "named", "said"),
     [
-        ({"years": [-1.0, *[2.0] * 79]}, {}, "The time of follow-up is below 0: column 'years', person p00, found -1"),
+        (
+            {"years": [-1.0, *[2.0] * 79]},
+            {},
+            "The time of follow-up is below 0 for person p00: column 'years' contains -1",
+        ),
         (
             {"converted": [2.0, *[1.0] * 79]},
             {},
-            "The event is neither 0 nor 1: column 'converted', person p00, found 2",
+            "The event is neither 0 nor 1 for person p00: column 'converted' contains 2",
         ),
-        ({"converted": [0.0] * 80}, {}, "No one has the event"),
+        ({"converted": [0.0] * 80}, {}, "No events were found"),
         ({"converted": ["no", "yes"] * 40}, {}, "Column 'converted' should contain numbers, but it contains 'no'"),
-        ({}, {"event": None, "exclude": "converted"}, "but the event is not"),
+        ({}, {"event": None, "exclude": "converted"}, "but none for the event"),
         ({"came": [9.0] * 80}, {"entry": "came"}, "The time of entry is not before the time"),
         ({"seen": [9.0] * 80}, {"last_without": "seen"}, "The last time without the event is not before the time"),
-        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1, but so is the event"),
+        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1 although the event is 1 as well"),
         ({}, {"time": "lifetime"}, "lifetime"),
         ({}, {"time": "converted"}, "Column 'converted' is the time of follow-up, so it cannot also be the event"),
     ],

@@ -201,7 +201,10 @@ def test_another_unit_and_coding_are_noticed_and_nobody_is_flagged_for_unknown_r
     for told, factor, code in (("1000 times smaller", 0.001, 0), ("coded 0, 1 in training", 1, 1)):
         refused_with(told, check_people, table.assign(**factor * table[NAMES], sex=table["sex"] + code), contract)
     table.loc[0, "age"] = 95.0
-    assert check_people(table.assign(**1.4 * table[NAMES]), contract).flags.tolist() == ["age 95 above 90"] + [""] * 29
+    assert (
+        check_people(table.assign(**1.4 * table[NAMES]), contract).flags.tolist()
+        == ["age 95 outside the training range (60 to 90)"] + [""] * 29
+    )
 
 
 @pytest.mark.parametrize(
