@@ -88,7 +88,7 @@ def shared_ids(people):
     fit(
         "separators of thousands everywhere",
         lambda people: people.assign(**{n: people[n].map("{:,.1f}".format) for n in people.filter(like="region")}),
-        ("'region0'", "10 more columns have text", "row 2"),
+        ("'region0'", "10 more columns contain text", "row 2"),
         PLAIN,
     ),
     # Numbers that would be lost or misread
@@ -115,7 +115,7 @@ def shared_ids(people):
     fit(
         "half of the regions with units",
         lambda people: people.assign(**{f"region{n}": people[f"region{n}"].map("{} mm3".format) for n in range(6)}),
-        ("'region0'", "4 more columns have text", "row 2"),
+        ("'region0'", "4 more columns contain text", "row 2"),
         "exclude the columns with --exclude region0",
     ),
     fit(

@@ -83,9 +83,11 @@ def test_note_below_the_table_is_told_as_one(stage):
         "No one has a label in column 'diagnosis'",
         "such as CN or AD",
     ),
-    fit("label misspelt", None, ("'CNN' (from --control)", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
-    fit("unknown patients", None, "'FTD' (from --patients)", "Labels found: CN (40), AD (40)", "--patients AD,FTD"),
-    fit("a label twice", None, "'CN' is in both", "only one of them", "--control CN --patients CN,AD"),
+    fit("label misspelt", None, ("'CNN', named with --control", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
+    fit(
+        "unknown patients", None, "'FTD', named with --patients", "Labels found: CN (40), AD (40)", "--patients AD,FTD"
+    ),
+    fit("a label twice", None, "'CN' is named with both", "only one of them", "--control CN --patients CN,AD"),
     fit("no label asked for", None, "--control should name at least one label", "CN (40)", "--control ,"),
     fit("controls unclear", labels(CN="A", AD="B"), ("A (40), B (40)",), "--control LABEL"),
     fit(
@@ -258,7 +260,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit(
         "age in words",
         both(assigned(age=lambda p: p.index % 40 + 0.5), cell("age", 4, "55 years")),
-        "age contains text among its numbers (1 cell, row 6)",
+        "'age' contains text among its numbers (1 cell, the first in row 6)",
         "Warning",
         code=0,
     ),
@@ -294,7 +296,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     ),
     # Groups in separate tables
     apart("no label", "people.csv AD=more.csv", "needs a label, but people.csv has none", "Write CN=people.csv"),
-    apart("no second group", "CN=people.csv", "no groups to compare", "with different labels"),
+    apart("no second group", "CN=people.csv", "no groups to compare", "different labels"),
     apart(
         "labels of two kinds",
         "CN=people.csv AD=more.csv",

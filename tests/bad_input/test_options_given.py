@@ -105,7 +105,7 @@ def no_memory(monkeypatch):
         "patients to plan on",
         "power --like people.csv",
         ("in --like, but column 'diagnosis' has 2 labels",),
-        "Keep the rows of controls only",
+        "Keep only the rows of controls",
     ),
     Case("covariate as a score", "report done --remove-scores age", ("'age'",), "--remove-scores"),
     Case(

@@ -49,7 +49,7 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
             people(lHip=table()["lHip"].map("{:.2f} mL".format)),
             (),
             2,
-            ["119 more cells have text"],
+            ["119 more cells contain text"],
             ["Missing values", "judging by"],
         ),
         (people((3, "lHip", "failed")), (), 2, ["--missing failed", "--exclude lHip"], []),
@@ -71,7 +71,7 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
             SPELT,
             ("--control", "CN"),
             2,
-            ["may also be controls; if so, use --control CN,cn,Control"],
+            ["may also denote controls; if so, use --control CN,cn,Control"],
             ["--patients cn"],
         ),
         (
@@ -201,7 +201,7 @@ def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
 @pytest.mark.parametrize(
     ("change", "settings", "told"),
     [
-        ({"lHip": ["low", *[5.0] * 119]}, DROP, r"'lHip' .*row 2 \(participant 000\) has the text 'low'"),
+        ({"lHip": ["low", *[5.0] * 119]}, DROP, r"'lHip' .*row 2 \(participant 000\) contains the text 'low'"),
         (
             {"icv": 1.5},
             ApplySettings(),
@@ -250,7 +250,10 @@ def test_a_column_with_gaps_may_be_a_score(column, values, offered):
 
 def test_codes_for_missing_values():
     scores = np.where(np.arange(120) % 8, np.resize([29, 27, 24], 120), -9999)
-    frame, message = clinic((2, "rAmy", -9999), MMST=scores), r"rAmy = -9999 in row 4[\s\S]*name codes with `missing`"
+    frame, message = (
+        clinic((2, "rAmy", -9999), MMST=scores),
+        r"rAmy = -9999 in row 4[\s\S]*declare codes for missing values with `missing`",
+    )
     refused_with(message, make_cohort, frame, **ROLES)
     suspected, named = (make_cohort(clinic(MMST=scores), **ROLES, missing=codes) for codes in ((), "-9999"))
     assert suspected.clinical["MMST"].isna().sum() == 15  # kept out until it is confirmed

@@ -125,9 +125,9 @@ ERRORS = [
         {"visit": "note"},
         r"Every row needs a visit.*'note' is empty in row 6",
     ),
-    (table(), {"features": [*REGIONS, "note"]}, r"'note'.*has the text 'fine'"),
+    (table(), {"features": [*REGIONS, "note"]}, r"'note'.*contains the text 'fine'"),
     (table((4, "place", "NA")), {"site": "place"}, r"covariate column: place.*\n.*drop_missing=True"),
-    (table((0, "mmse", np.inf), mmse=29.0), {"clinical": "mmse"}, r"Infinite values: mmse"),
+    (table((0, "mmse", np.inf), mmse=29.0), {"clinical": "mmse"}, r"These values are infinite: mmse"),
     (  # commas everywhere: the cells are wrong, not the columns, and none of these is a score
         table(
             (0, "a_thickness", "n.a."),
@@ -269,7 +269,7 @@ def test_a_dictionary_explains_labels_codes_units_and_gaps():
     asked = {"dictionary": SAYS, "features": [*REGIONS, "scanner_type"]}
     refused_with("'scanner_type' is a category according to the data dictionary", make_cohort, coded(), **asked)
     typed = {"dictionary": SAYS, "control": "control", "patients": "patient,pateint"}
-    refused_with(r"'pateint' \(from .*Did you mean 'patient'", make_cohort, coded(), **typed)
+    refused_with(r"'pateint', named with .*Did you mean 'patient'", make_cohort, coded(), **typed)
 
 
 def test_a_dictionary_in_a_file_and_a_joined_table(tmp_path):
@@ -368,7 +368,7 @@ def test_people_may_lack_a_fifth_of_their_regions():
         cohort.people.loc[3, "flags"],
         cohort.features.isna().sum().sum(),
     )
-    assert found == ([True, False], "1 region missing (lHip)", 1)
+    assert found == ([True, False], "values missing in 1 region (lHip)", 1)
     told = "1 row lacks values of some regions (lHip), at most 1 of 5 in any row. Missing values are imputed"
     assert not [part for part in (told, "complete_only=True") if part not in "".join(cohort.warnings)]
 

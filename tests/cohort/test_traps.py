@@ -125,10 +125,10 @@ def test_units_that_differ_between_people_regions_or_sides_are_refused(real):
     values, patients = real[names].astype(float), real["diagnosis"] != "CN"
     said = refused(real.assign(**values.div(np.where(some, 1000, 1), axis=0)))
     rows = ", ".join(str(row + 2) for row in np.flatnonzero(some)[:10])
-    assert not missing(said, f"The values of {some.sum()} of {len(real)} people (rows {rows}", "1,000 times smaller")
+    assert not missing(said, f"the values of {some.sum()} of {len(real)} people (rows {rows}", "1,000 times smaller")
     said = refused(real.assign(**{names[4]: values[names[4]] / np.where(patients, 1000, 1)}))
     who = f"the values of all patients ({patients.sum()} of {len(real)} people) are 1,000 times"
-    assert f"Column {names[4]!r}: {who}" in said
+    assert f"In column {names[4]!r}, {who}" in said
     said = refused(real.assign(**real[[name for name in names if name.startswith("l")]] * 1000))
     assert re.search(r"Left and right are in different units in[\s\S]*1,000 times smaller than that of", said)
     odd = real.assign(**values.mul(np.where(real.index == 7, 1000, 1), axis=0))
@@ -138,7 +138,7 @@ def test_units_that_differ_between_people_regions_or_sides_are_refused(real):
 def test_head_size_in_another_unit_at_one_site_is_refused():
     table = abide()[lambda table: table["icv"] > 0].reset_index(drop=True)
     some = table["site"] == table["site"].iloc[0]
-    assert f"Column 'icv': the values of {some.sum()} of {len(table)} people" in refused(
+    assert f"In column 'icv', the values of {some.sum()} of {len(table)} people" in refused(
         table.assign(icv=table["icv"].where(~some, table["icv"] / 1000)), covariates="age,sex,icv"
     )
 
@@ -166,7 +166,7 @@ def test_somebody_whose_scan_failed_is_no_heading(tmp_path):
     table = ixi().astype(object)
     table.loc[0, regions_of(table)] = "failed"
     table.to_csv(tmp_path / "people.csv", index=False)
-    assert "missing=['failed']" in refused_with("has the text 'failed'", read_cohort, tmp_path / "people.csv")
+    assert "missing=['failed']" in refused_with("contains the text 'failed'", read_cohort, tmp_path / "people.csv")
 
 
 def test_commas_for_thousands_are_refused(tmp_path):
@@ -184,7 +184,7 @@ def test_z_scores_are_recognised_and_not_corrected_twice(real):
     assert (cohort.unit, plain.unit, told.unit) == ("z-scores", None, "z")
     assert any("look like z-scores" in warning for warning in cohort.warnings)
     unit, said = "uncorrected z-scores", refused(table, covariates="age")
-    once = "must not be corrected for age twice.\nOmit `covariates`; if they have not been adjusted for it"
+    once = "must not be corrected for age twice.\nOmit `covariates`; if they have not been corrected yet"
     assert not missing(said, "look like z-scores", once, f"unit={unit!r}")
     assert make_cohort(table, drop_missing=True, covariates="age", unit=unit).unit == unit
     assert "must not be corrected for age again" in refused(table, covariates="age", unit="z")

@@ -83,7 +83,7 @@ def test_what_changes_between_visits_is_told_and_a_diagnosis_may():
     )
     cases = "2 ids differ only in upper and lower case (participants SUB-a, sub-A)."
     expected = (
-        "1 person (participant 000) changed between control and patient",
+        "1 person (participant 000) changed from control to patient or back",
         "Column 'sex' differs between the visits of 2 people (participants 000, 001). Correct the cells.",
         cases,
     )
@@ -134,7 +134,7 @@ def test_people_whose_age_stands_still_have_no_years():
     cohort = make_cohort(visits(1, 2, age=np.r_[np.full(60, 60.0), 60.0, np.full(59, 62.0)]), visit="wave")
     assert np.isnan(cohort.years[cohort.features.index == "000"]).all()
     assert (cohort.years[61:] == 2.0).all()
-    assert any(warning.startswith("In 1 person age does not increase") for warning in cohort.warnings)
+    assert any(warning.startswith("In 1 person, age is missing or does not increase") for warning in cohort.warnings)
 
 
 @pytest.mark.parametrize("cells", [(1, 2), ("W1", "W2", "W3"), ("w0", "w24"), ("bl", "d1"), ("m1", "m2")])
@@ -149,7 +149,7 @@ def test_labels_that_may_count_visits_are_an_order_only(cells):
 def test_ages_in_months_are_not_years(name, cells):
     cohort = make_cohort(visits(*cells, age=APART * 12).assign(**{name: np.repeat(cells, 60)}), visit=name)
     assert cohort.years is None
-    told = ("Change per year cannot be computed", "Column 'age' cannot be the time in years: 120 values are above 120")
+    told = ("Change per year cannot be computed", "Column 'age' cannot contain ages in years: 120 values are above 120")
     assert not [words for words in told if words not in "\n".join(cohort.warnings)]
 
 
