@@ -145,9 +145,9 @@ def again(label):
         "sex in other codes",
         lambda p: p.assign(sex=p["sex"].map({"F": 0, "M": 1})),
         ("'sex' was coded F, M in training, but contains 0, 1 in this table. The first", "row 2 (participant p00)"),
-        "Code it as in the training table",
+        "Code the covariate as in the training table",
     ),
-    new("new category", cell("sex", 4, "X"), ("'sex'", "'X', in row 6 (participant p04)"), "Code it as"),
+    new("new category", cell("sex", 4, "X"), ("'sex'", "'X', in row 6 (participant p04)"), "Code the covariate as"),
     new(
         "new site",
         cell("site", 4, "Graz"),

@@ -118,7 +118,11 @@ def test_site_is_kept_as_text(covariates, names):
 NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
 ERRORS = [
     (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot also be a covariate"),
-    (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*cannot also be in `features`"),
+    (
+        table(),
+        {"clinical": "lHip", "features": REGIONS},
+        r"'lHip' is a clinical score.*cannot also be named with `features`",
+    ),
     (table(), {"visit": "place", "site": "place"}, r"'place' is the visit, so it cannot also be the site"),
     (
         table((4, "note", None)),

@@ -96,13 +96,13 @@ def test_sums_and_copies_are_told_by_their_values(real):
         "V4": complete.mean(axis=1),  # smaller than its largest parts
     }
     table = real.drop(columns=names).join(complete.assign(**more))
-    by_sides = f"V2 (the sum or mean of {names[0]} + {right}"
+    by_sides = f"V2 (the sum or mean of {names[0]}, {right}"
     kept, said = warned(table)
     assert (kept, missing(said, "V1 (the sum", by_sides, "V3 (a copy of", "V4 (the sum")) == (names, [])
     assert "look like totals: V2" in warned(table, features=[*names, "V2"])[1]
     few, said = warned(ixi().iloc[:40].eval("both = lHip + rHip"))
     assert "both" not in few
-    assert "both (the sum or mean of lHip + rHip)" in said
+    assert "both (the sum or mean of lHip, rHip)" in said
 
 
 def test_totals_and_constants_are_left_out_with_a_sentence_unless_named(real):

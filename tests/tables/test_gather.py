@@ -333,7 +333,7 @@ def test_a_json_file_beside_a_tsv_file_is_its_dictionary_if_it_looks_like_one(tm
 @pytest.mark.parametrize(
     ("visit", "message"),
     [
-        (None, r"phenotype/scores\.tsv has several rows with 'sub-03' \(2 and 4\).*\n.*visit='session_id'"),
+        (None, r"phenotype/scores\.tsv has more than one row with 'sub-03' \(rows 2 and 4\).*\n.*visit='session_id'"),
         ("session", r"participants\.tsv has no column 'session', which is named with `visit`"),
     ],
 )
@@ -393,7 +393,7 @@ def test_visits_are_joined_however_they_are_written():
         ),
         (
             {"id": ["a", "a"], "visit": [1, 1]},
-            r"has several rows with 'a' and '1' \(2 and 3\).*\nKeep one row per person and visit",
+            r"has more than one row with 'a' and '1' \(rows 2 and 3\).*\nKeep one row per person and visit",
         ),
     ],
 )

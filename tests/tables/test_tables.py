@@ -431,7 +431,7 @@ def test_a_sheet_is_named_after_the_file(tmp_path):
         "a.xlsx#Latter": r"no sheet 'Latter'\. Did you mean 'Later'\?[\s\S]*'Baseline', 'Later', 'Empty'",
         "a.xlsx#Empty": r"a\.xlsx has no data in 1 sheet \('Empty'\)",
         "b.xlsx#Later": r"There is no file .*b\.xlsx\.",
-        "merged.xlsx": r"cell C2 .* has no name in row 1[\s\S]*unmerge merged cells",
+        "merged.xlsx": r"Cell C2 .* has no name in row 1[\s\S]*unmerge merged cells",
     }.items():
         refused_with(message, read_table, tmp_path / name)
     made = openpyxl.load_workbook(path)

@@ -103,7 +103,7 @@ def choose_regions(
     for name in (*left_out, *chosen):
         if name in taken:
             raise InputError(
-                f"Column {name!r} is {taken[name]}, so it cannot also be in ",
+                f"Column {name!r} is {taken[name]}, so it cannot also be named with ",
                 Remedy("exclude" if name in left_out else "features"),
                 ".\nChoose one or the other.",
             )
@@ -175,9 +175,7 @@ def _totals(numbers: pd.DataFrame, known: Mapping[str, KnownColumn]) -> dict[str
         by_name = {}
     left = [str(name) for name in numbers if name not in by_name]
     sums = {
-        left[
-            place
-        ]: f"{'the sum or mean' if len(parts) > 1 else 'a copy'} of {listed((left[k] for k in parts), 2, ' + ')}"
+        left[place]: f"{'the sum or mean' if len(parts) > 1 else 'a copy'} of {listed((left[k] for k in parts), 2)}"
         for place, parts in copies_and_sums(left, numbers[left].to_numpy()).items()
     }
     return by_name | sums

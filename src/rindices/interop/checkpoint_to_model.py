@@ -140,7 +140,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
     if len(names) != len(ranges):
         expected = f"{counted(len(ranges), 'covariate')} (with the ranges {spans})" if ranges else "no covariates"
         raise InputError(
-            f"The checkpoint was trained on data corrected for {expected}, but {len(names) or 'none'} "
+            f"The model was trained on data corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
             *(("Name them in the checkpoint's order with ", in_order) if ranges else ("Omit ", Remedy("covariates"))),
             ".",

@@ -175,7 +175,7 @@ class CovariateField(NumberField):
             was = " and ".join(map(shown, spec.codes or ())) or limits
             problems[0] = Problem(
                 Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was})."),
-                ("code it as in the training table", *problems[0].remedies),
+                ("code the covariate as in the training table", *problems[0].remedies),
             )
         if self._unknown.counts:
             place, value = self._unknown.first[self.name]
@@ -190,7 +190,7 @@ class CovariateField(NumberField):
                 Message("leave the effect of this site uncorrected with ", Remedy("new_sites", "uncorrected")),
             )
             others = of_site if self._is_site else ("remove these people",)
-            problems.append(Problem(text, ("code it as in the training table", *others)))
+            problems.append(Problem(text, ("code the covariate as in the training table", *others)))
         return problems
 
 

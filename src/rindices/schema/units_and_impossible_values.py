@@ -113,7 +113,7 @@ _NEAR = 0.25  # share of the power by which people in one unit may differ: heads
 _EXACT = 0.1  # by which the medians of two units may deviate from the power: one group may have smaller brains
 _NEARLY_ALL = 0.95  # share of people near a power of ten; lesions, which vary by orders of magnitude, fall below
 _SIZES = 0.98  # share of values above 0
-_ONE_UNIT = "convert them to one unit in the table"
+_ONE_UNIT = "convert all values to one unit in the table"
 
 
 def unit_problems(

@@ -80,7 +80,7 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     note = (
         f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} and in the main table "
         f"(participants {' and '.join(map(repr, min(pairs, default=())))}, for example); both forms "
-        "are taken for the same person."
+        "are taken to mean the same person."
     )
     return theirs.replace({other: one for one, other in pairs}), [note] if pairs else []
 
@@ -235,8 +235,9 @@ def _refuse_bad_keys(
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
         raise InputError(
-            f"{source} has several rows with {who} ({listed(rows[(there == first).to_numpy()], joiner=' and ')}), so "
-            "it cannot be joined.\nKeep one row per person",
+            f"{source} has more than one row with {who} (rows "
+            f"{listed(rows[(there == first).to_numpy()], joiner=' and ')}), so it cannot be joined.\n"
+            "Keep one row per person",
             *(
                 [" and visit."]
                 if len(keys) > 1

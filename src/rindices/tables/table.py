@@ -90,8 +90,8 @@ def path_of_tables(tables: list[Path]) -> Path:
     """Return a path that stands for one table, or for several labelled tables of different people."""
     if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
         raise InputError(
-            f"Each of several tables needs a label, but {plain[0]} has none.\nWrite CN={plain[0]} if it contains "
-            "controls; to join tables of the same people, use ",
+            f"If several tables are given, each needs a label, but {plain[0]} has none.\n"
+            f"Write CN={plain[0]} if it contains controls; to join tables of the same people, use ",
             Remedy("join", Blank("FILE")),
             ".",
         )

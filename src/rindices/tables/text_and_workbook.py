@@ -278,9 +278,10 @@ class Workbook:
             # Programs write row numbers as a first column without a name.
             if not name and _text(cell.value) and any(names[: cell.column - 1]):
                 raise InputError(
-                    f"The column of cell {cell.coordinate} in {self._where} has no name in row {first}, the first "
-                    "row that is not empty.\nThat row should contain all column names: remove titles above the "
-                    "names, unmerge merged cells, and name the column or delete it."
+                    f"Cell {cell.coordinate} in {self._where} is filled, but its column has no name in row {first}, "
+                    "the first row that is not empty.\n"
+                    "That row should contain all column names: remove titles above the names, unmerge merged cells, "
+                    "and name the column or delete it."
                 )
 
     def _refuse_errors(self, formulas: Sequence[Any]) -> None:
@@ -303,7 +304,7 @@ class Workbook:
             others = f", in columns {listed(columns)}" if len(columns) > 1 else ""
             more = f" ({counted(len(bad), 'such cell')} in all{others})" if len(bad) > 1 else ""
             raise InputError(
-                f"Column {columns[0]!r} of {self._where} has {bad[0][2]} in row {bad[0][1]}{more}.\n"
+                f"Column {columns[0]!r} of {self._where} contains {bad[0][2]} in row {bad[0][1]}{more}.\n"
                 "Open the workbook in your spreadsheet program, correct the formula (or leave the cell empty if the "
                 "value is missing), and save the workbook again."
             )

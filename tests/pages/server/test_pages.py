@@ -102,7 +102,7 @@ CHOICES = {
     ),
     "a score by its name is a region": (
         lambda table: table.assign(mmse=table.index % 13),
-        ["mmse (score)"],
+        ["mmse is not a region (score)"],
         "column=mmse&role=region",
         ["they look like scores: mmse"],
     ),
