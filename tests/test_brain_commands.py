@@ -59,7 +59,7 @@ def test_an_effect_is_found_where_it_is_and_shown(study):
 
 def test_patterns_are_painted_on_an_atlas_at_each_severity(study, tmp_path):
     command = ("report", study / "run", "--out", tmp_path / "r.html", "--atlas", study / "atlas.nii")
-    assert "1 label of the image without a region" in told(
+    assert "1 label of the image has no region" in told(
         *command, "--atlas-table", study / "atlas.csv", "--figures", tmp_path / "figures"
     )
     assert {path.name for path in (study / "run" / "brain").iterdir()} == {

@@ -88,7 +88,7 @@ def shared_ids(people):
     fit(
         "separators of thousands everywhere",
         lambda people: people.assign(**{n: people[n].map("{:,.1f}".format) for n in people.filter(like="region")}),
-        ("'region0'", "10 more columns have text", "row 2"),
+        ("'region0'", "10 more columns contain text", "row 2"),
         PLAIN,
     ),
     # Numbers that would be lost or misread
@@ -115,13 +115,13 @@ def shared_ids(people):
     fit(
         "half of the regions with units",
         lambda people: people.assign(**{f"region{n}": people[f"region{n}"].map("{} mm3".format) for n in range(6)}),
-        ("'region0'", "4 more columns have text", "row 2"),
+        ("'region0'", "4 more columns contain text", "row 2"),
         "exclude the columns with --exclude region0",
     ),
     fit(
         "people whom the joined table does not know",
         lambda people: people.drop(columns="icv"),
-        ("icv (3 people)", "row 2 (participant p00)", "3 rows of the main table not found in more.csv"),
+        ("icv (3 people)", "row 2 (participant p00)", "in more.csv for 3 rows of the main table"),
         "exclude these people with --drop-missing",
         "--join more.csv --covariates icv",
         files={"more.csv": lambda people: people.loc[3:, ["participant_id", "icv"]]},
@@ -344,8 +344,9 @@ def shared_ids(people):
     fit(
         "scores among the regions",
         lambda people: people.assign(mmse=people["age"] % 30, panss_total=people["age"] % 41),
-        ("Not treated as regions because of their names: mmse, panss_total (score)", "12 regions"),
-        "Use them with --clinical mmse,panss_total. To include them, name all regions with --features",
+        ("Judging by their names, mmse, panss_total are not regions (score)", "12 regions"),
+        "Use them as clinical scores with --clinical mmse,panss_total. To use them as regions, "
+        "name all regions with --features",
         code=0,
     ),
     fit(

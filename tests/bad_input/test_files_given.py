@@ -294,7 +294,7 @@ def test_a_run_without_a_result_is_not_called_complete_and_says_how_to_make_it_a
     fit(
         "joined table with repeated ids",
         None,
-        ("scores.csv has 'p01' in rows 2 and 3",),
+        ("scores.csv has more than one row with 'p01' (rows 2 and 3)",),
         "Keep one row per person",
         "--join scores.csv",
         files={"scores.csv": "participant_id,mmse\np01,28\np01,29\n"},

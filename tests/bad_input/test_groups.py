@@ -56,7 +56,7 @@ def test_text_that_hardly_repeats_tells_nobody_apart(stage, age):
 def test_a_head_size_that_is_divided_by_is_not_extrapolated(stage, option, warned, told):
     large = assigned(icv=lambda p: np.where(p.index > 70, p["icv"] + 600, p["icv"]))
     said = stage(fit(option, large, f"effects are removed: {told}", "12 regions", f"{option} icv", code=0)).message
-    assert ("icv outside the controls' range" in said) is warned
+    assert ("icv lies outside the controls' range" in said) is warned
 
 
 def below(*lines):
@@ -83,9 +83,11 @@ def test_note_below_the_table_is_told_as_one(stage):
         "No one has a label in column 'diagnosis'",
         "such as CN or AD",
     ),
-    fit("label misspelt", None, ("'CNN' (from --control)", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
-    fit("unknown patients", None, "'FTD' (from --patients)", "Labels found: CN (40), AD (40)", "--patients AD,FTD"),
-    fit("a label twice", None, "'CN' is in both", "only one of them", "--control CN --patients CN,AD"),
+    fit("label misspelt", None, ("'CNN', named with --control", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
+    fit(
+        "unknown patients", None, "'FTD', named with --patients", "Labels found: CN (40), AD (40)", "--patients AD,FTD"
+    ),
+    fit("a label twice", None, "'CN' is named with both", "only one of them", "--control CN --patients CN,AD"),
     fit("no label asked for", None, "--control should name at least one label", "CN (40)", "--control ,"),
     fit("controls unclear", labels(CN="A", AD="B"), ("A (40), B (40)",), "--control LABEL"),
     fit(
@@ -116,14 +118,14 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit(
         "category without controls",
         cell("sex", 44, "X"),
-        ("'sex' has 1 category without any controls", "X (1 person) (participant p44)", "--missing sex=X"),
+        ("'sex' has 1 category without any controls", "X (1 person) (participant p44, for example)", "--missing sex=X"),
         "omit sex",
         "--covariates sex",
     ),
     fit(
         "dates of birth",
         assigned(born=lambda p: [f"{1 + place % 28:02d}.{1 + place % 12:02d}.1950" for place in range(len(p))]),
-        ("'born' has", "different values among", "the age in years instead of the date of birth"),
+        ("'born' has", "different values among", "the date of birth with the age in years"),
         "omit born",
         "--covariates born",
     ),
@@ -166,7 +168,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit(
         "site of one person",
         cell("site", 44, "Graz"),
-        ("at least 5 controls", "Graz (0 controls of 1 person)"),
+        ("at least 5 controls", "Graz (0 controls among 1 person)"),
         "--small-sites drop",
         "--site site",
     ),
@@ -211,7 +213,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit(
         "age as site",
         None,
-        ("'age' cannot be the site", "different values (such as", "for 80 people", "the only person at their site"),
+        ("'age' cannot be the site", "different values (such as", "for 80 people", "fewer than 3 people per site"),
         "--site",
         "--site age",
     ),
@@ -258,12 +260,18 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit(
         "age in words",
         both(assigned(age=lambda p: p.index % 40 + 0.5), cell("age", 4, "55 years")),
-        "age contains text among its numbers (1 cell, row 6)",
+        "'age' contains text among its numbers (1 cell, the first in row 6)",
         "Warning",
         code=0,
     ),
     fit("site named twice", None, "effects are removed: site", "", "--covariates site --site site", code=0),
-    fit("wide", wide, ("1,013 regions", "--features"), "Warning: 1,013 regions need a lot of time and memory", code=0),
+    fit(
+        "wide",
+        wide,
+        ("1,013 regions", "--features"),
+        "Warning: Training on 1,013 regions takes a lot of time and memory",
+        code=0,
+    ),
     # Names and ids can be typed as the messages give them
     fit(
         "blanks in a name",
@@ -287,8 +295,8 @@ def test_note_below_the_table_is_told_as_one(stage):
         "--covariates age",
     ),
     # Groups in separate tables
-    apart("no label", "people.csv AD=more.csv", "each needs a label, but people.csv has none", "Write CN=people.csv"),
-    apart("no second group", "CN=people.csv", "no groups to compare", "with different labels"),
+    apart("no label", "people.csv AD=more.csv", "needs a label, but people.csv has none", "Write CN=people.csv"),
+    apart("no second group", "CN=people.csv", "no groups to compare", "different labels"),
     apart(
         "labels of two kinds",
         "CN=people.csv AD=more.csv",
@@ -306,7 +314,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     apart(
         "other names",
         "CN=people.csv AD=more.csv",
-        "have hardly any columns in common",
+        "have too few columns in common",
         "same region names",
         lambda p: patients(p).rename(columns=str.upper),
     ),

@@ -139,7 +139,7 @@ def later(people):
     Case(
         "table of an atlas without labels",
         "report done --atlas a.nii --atlas-table people.csv",
-        ("'label' and 'region', but it has participant_id",),
+        ("'label' and 'region', but its columns are participant_id",),
         "--atlas-table",
         {"a.nii": IMAGE},
     ),
@@ -152,14 +152,14 @@ def later(people):
     Case(
         "impossible time",
         "report done --clinical later.csv --time years --event converted",
-        ("is below 0: column 'years', person p03, found -1",),
+        ("is below 0 for person p03: column 'years' contains -1",),
         "Correct the cells",
         {"later.csv": later},
     ),
     Case(
         "time without an event",
         "report done --clinical later.csv --time years",
-        ("('years'), but the event is not",),
+        ("('years'), but none for the event",),
         "--event COLUMN",
         {"later.csv": later},
     ),
@@ -186,7 +186,7 @@ def later(people):
         "no images",
         "voxelwise done --maps maps.csv --regressions",
         ("Row ", " of maps.csv: no file was found at p"),  # of whoever comes first in the subgroups
-        "relative to its folder",
+        "relative to the table's folder",
         {"maps.csv": images},
     ),
     Case(
@@ -288,7 +288,7 @@ def later(people):
         "own table with patients",
         "simulate null --out c.csv --own-controls people.csv",
         ("'diagnosis' has 2 labels: CN (40), AD (40)",),
-        "Keep the rows of controls only",
+        "Keep only the rows of controls",
     ),
     Case(
         "own table with negative volumes",

@@ -38,7 +38,11 @@ def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
     case = new(
         "two tables",
         lambda people: cell("region3", 4, "")(people.drop(columns=["age", "sex"])),
-        ("Scored 79 people", "1 of 80 rows is excluded: missing region (1).", "1 row of more.csv excluded"),
+        (
+            "Scored 79 people",
+            "1 of 80 rows is excluded: missing region (1).",
+            "for 1 row of more.csv, whose values are not used",
+        ),
         "",
         "--join more.csv --drop-missing --complete-only --report r.html",
         more=lambda p: as_text(p[["participant_id", "age", "sex"]]) + "p99,61,F\n",
@@ -60,11 +64,11 @@ def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
 
 @cases(
     accepted("a region missing", lambda p: p.drop(columns="region3"), "lacks 1 of the model's 12 regions: region3", ""),
-    accepted("some regions missing", cell("region3", 4, ""), "Some people have missing regions", ""),
+    accepted("some regions missing", cell("region3", 4, ""), "Not everyone has values for all regions", ""),
 )
 def test_missing_regions_are_drawn_and_flagged(stage, case):
     scores = pd.read_csv(stage(case).folder / "s.csv")
-    lacking = scores["flags"].str.contains("1 region missing (region3)", regex=False, na=False)
+    lacking = scores["flags"].str.contains("values missing in 1 region (region3)", regex=False, na=False)
     assert lacking.sum() == (80 if "a region" in case.name else 1)
     assert lacking[4]
     assert scores.filter(regex=r"^r\d$").notna().all(axis=None)
@@ -133,21 +137,21 @@ def again(label):
     new(
         "other unit in one region",
         lambda p: p.assign(region3=p["region3"] / 1000),
-        "'region3' is 1000 times",
+        "'region3' are 1000 times",
         "Correct",
     ),
     new("covariate missing", lambda p: p.drop(columns="age"), ("no column 'age'", "covariate of the model"), "Add"),
     new(
         "sex in other codes",
         lambda p: p.assign(sex=p["sex"].map({"F": 0, "M": 1})),
-        ("'sex' was coded F, M in training, but 0, 1 in this table. The first", "row 2 (participant p00)"),
-        "Code it as in the training table",
+        ("'sex' was coded F, M in training, but contains 0, 1 in this table. The first", "row 2 (participant p00)"),
+        "Code the covariate as in the training table",
     ),
-    new("new category", cell("sex", 4, "X"), ("'sex'", "'X' in row 6 (participant p04)"), "Code it as"),
+    new("new category", cell("sex", 4, "X"), ("'sex'", "'X', in row 6 (participant p04)"), "Code the covariate as"),
     new(
         "new site",
         cell("site", 4, "Graz"),
-        ("'site'", "'Graz' in row 6 (participant p04)", "rindices adapt"),
+        ("'site'", "'Graz', in row 6 (participant p04)", "rindices adapt"),
         "--new-sites uncorrected",
     ),
     new("site missing", lambda p: p.drop(columns="site"), "no column 'site'", "Add the column"),
@@ -207,7 +211,7 @@ def again(label):
     new(
         "somebody not in the joined table",
         lambda p: p.drop(columns="age"),
-        ("age (2 people)", "row 2 (participant p00)", "2 rows of the main table not found in more.csv"),
+        ("age (2 people)", "row 2 (participant p00)", "in more.csv for 2 rows of the main table"),
         "exclude these people with --drop-missing",
         "--join more.csv",
         more=lambda p: p.loc[2:, ["participant_id", "age"]],
@@ -293,7 +297,7 @@ def again(label):
     new(
         "visits without a time",
         again("second"),
-        ("neither dates nor times such as m06", "no column 'age' increases"),
+        ("neither dates nor times such as m06", "no column 'age' that increases"),
         "Change per year cannot be computed",
         "--visit wave",
         code=0,

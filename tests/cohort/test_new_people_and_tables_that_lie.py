@@ -42,27 +42,27 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
     ("frame", "options", "code", "says", "silent"),
     [
         *(
-            (people((3, "lHip", word), (70, "rAmy", word)), (), 0, ["2 rows have missing regions"], [])
+            (people((3, "lHip", word), (70, "rAmy", word)), (), 0, ["2 rows lack values"], [])
             for word in ("#N/A", "NULL", "n.a.", "#NV", "<NA>")
         ),
         (
             people(lHip=table()["lHip"].map("{:.2f} mL".format)),
             (),
             2,
-            ["119 more cells have text"],
+            ["119 more cells contain text"],
             ["Missing values", "judging by"],
         ),
         (people((3, "lHip", "failed")), (), 2, ["--missing failed", "--exclude lHip"], []),
         (people((3, "lHip", "failed")), ("--missing", "failed"), 0, [], []),
         (people(symptoms=SYMPTOMS), (), 2, ["--clinical symptoms", "--exclude symptoms"], []),
-        (people(panss=SYMPTOMS), (), 0, ["Use it with --clinical panss"], []),
+        (people(panss=SYMPTOMS), (), 0, ["Use it as a clinical score with --clinical panss"], []),
         (
             SPELT,
             ("--control", "CN", "--patients", "AD"),
             0,
             [
-                "cn, Control may denote controls: to include them, use --control CN,cn,Control",
-                "ad may denote patients: to include them, use --patients AD,ad",
+                "cn, Control may denote controls: to include these people, use --control CN,cn,Control",
+                "ad may denote patients: to include these people, use --patients AD,ad",
             ],
             [],
         ),
@@ -71,7 +71,7 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
             SPELT,
             ("--control", "CN"),
             2,
-            ["may also be controls; if so, use --control CN,cn,Control"],
+            ["may also denote controls; if so, use --control CN,cn,Control"],
             ["--patients cn"],
         ),
         (
@@ -96,7 +96,7 @@ TRACTS = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (120, 12)), columns=
             people(motion=np.linspace(0, 1, 120)),
             (),
             0,
-            ["Not treated as regions because of their names: motion (quality measure). To include it"],
+            ["Judging by its name, motion is not a region (quality measure). To use it as a region"],
             [],
         ),
         (TWICE, (), 2, ["--visit session"], []),
@@ -123,7 +123,9 @@ def test_what_is_no_problem_is_no_problem_where_a_table_is_refused(check, tmp_pa
     frame[["participant_id", "diagnosis"]].to_csv(tmp_path / "labels.csv", index=False)
     regions = frame.drop(columns="diagnosis").rename(columns={"participant_id": "subject"})
     said = check(regions, "--join", tmp_path / "labels.csv", code=2)
-    warning = "Warning: Not treated as regions because of their names: mmse (score). Use it with --clinical mmse"
+    warning = (
+        "Warning: Judging by its name, mmse is not a region (score). Use it as a clinical score with --clinical mmse"
+    )
     assert missing(said, "lHip = -9", warning, "Problem: labels.csv") == ["Problem: labels.csv"]
 
 
@@ -199,13 +201,13 @@ def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
 @pytest.mark.parametrize(
     ("change", "settings", "told"),
     [
-        ({"lHip": ["low", *[5.0] * 119]}, DROP, r"'lHip' .*row 2 \(participant 000\) has the text 'low'"),
+        ({"lHip": ["low", *[5.0] * 119]}, DROP, r"'lHip' .*row 2 \(participant 000\) contains the text 'low'"),
         (
             {"icv": 1.5},
             ApplySettings(),
             r"icv = 1.5 in row 2[\s\S]*'icv' was numeric in training \(mostly 1\d{6} to 1\d{6}\)",
         ),
-        ({"icv": 1.5}, DROP, r"No one is left to score: impossible value \(120\)"),
+        ({"icv": 1.5}, DROP, r"No one is left to score, because everyone was excluded: impossible value \(120\)"),
         ({"rAmy": -9999.0}, ApplySettings(), r"rAmy = -9999[\s\S]*`missing`"),
         ({}, ApplySettings(missing="nobody=0"), r"'nobody' \(from `missing`\) is not a column"),
     ],
@@ -248,7 +250,10 @@ def test_a_column_with_gaps_may_be_a_score(column, values, offered):
 
 def test_codes_for_missing_values():
     scores = np.where(np.arange(120) % 8, np.resize([29, 27, 24], 120), -9999)
-    frame, message = clinic((2, "rAmy", -9999), MMST=scores), r"rAmy = -9999 in row 4[\s\S]*name codes with `missing`"
+    frame, message = (
+        clinic((2, "rAmy", -9999), MMST=scores),
+        r"rAmy = -9999 in row 4[\s\S]*declare codes for missing values with `missing`",
+    )
     refused_with(message, make_cohort, frame, **ROLES)
     suspected, named = (make_cohort(clinic(MMST=scores), **ROLES, missing=codes) for codes in ((), "-9999"))
     assert suspected.clinical["MMST"].isna().sum() == 15  # kept out until it is confirmed

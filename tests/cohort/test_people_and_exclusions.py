@@ -118,16 +118,20 @@ def test_site_is_kept_as_text(covariates, names):
 NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
 ERRORS = [
     (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot also be a covariate"),
-    (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*cannot also be in `features`"),
+    (
+        table(),
+        {"clinical": "lHip", "features": REGIONS},
+        r"'lHip' is a clinical score.*cannot also be named with `features`",
+    ),
     (table(), {"visit": "place", "site": "place"}, r"'place' is the visit, so it cannot also be the site"),
     (
         table((4, "note", None)),
         {"visit": "note"},
         r"Every row needs a visit.*'note' is empty in row 6",
     ),
-    (table(), {"features": [*REGIONS, "note"]}, r"'note'.*has the text 'fine'"),
+    (table(), {"features": [*REGIONS, "note"]}, r"'note'.*contains the text 'fine'"),
     (table((4, "place", "NA")), {"site": "place"}, r"covariate column: place.*\n.*drop_missing=True"),
-    (table((0, "mmse", np.inf), mmse=29.0), {"clinical": "mmse"}, r"Infinite values: mmse"),
+    (table((0, "mmse", np.inf), mmse=29.0), {"clinical": "mmse"}, r"These values are infinite: mmse"),
     (  # commas everywhere: the cells are wrong, not the columns, and none of these is a score
         table(
             (0, "a_thickness", "n.a."),
@@ -143,17 +147,17 @@ ERRORS = [
     (
         table(*NICE, (61, "place", "Cork")),
         {"site": "place"},
-        r"Cork \(0 controls of 1 person\), Nice \(4 controls of 5 people\)",
+        r"Cork \(0 controls among 1 person\), Nice \(4 controls among 5 people\)",
     ),
     (
         table((slice(100, None), "diagnosis", "FTD"), (slice(100, None), "place", "Cork")),
         {"site": "place", "patients": "AD"},
-        r"Cork \(0 controls of 20 people\)",
+        r"Cork \(0 controls among 20 people\)",
     ),
     (
         table((slice(0, 5), "place", "Nice"), (slice(0, 1), "age", np.nan)),
         {"site": "place", "covariates": "age", "drop_missing": True},
-        r"Nice \(4 controls of 4 people\)",  # people left out do not count
+        r"Nice \(4 controls among 4 people\)",  # people left out do not count
     ),
     (
         table((slice(0, 44), "lHip", np.nan)),
@@ -190,23 +194,23 @@ RNG = np.random.default_rng(3)  # for tables drawn at collection, always in the 
     [
         ({"zHip": RNG.normal(0, 1, 120)}, {}, []),  # z scores may be negative
         *(({name: RNG.normal(25, 1, 120)}, {}, [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
-        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, {}, ["thing", "alone separates"]),
+        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, {}, ["thing", "on its own"]),
         (
             {"place": ["a"] * 58 + ["b"] * 62},
             {"covariates": "place,sex"},
-            ["place distinguishes controls from patients"],
+            ["place alone distinguishes controls from patients"],
         ),
         (
             {"age": [*np.linspace(50, 70, 60), *np.linspace(60, 89, 60)]},
             {"covariates": "age"},
-            ["39 of 60 patients have age outside the controls' range, so its effect has to be extrapolated."],
+            ["In 39 of 60 patients, age lies outside the controls' range, so its effect has to be extrapolated."],
         ),
         (
             {"mmse": np.r_[np.full(3, -9999.0), np.resize([25.0, 28.0], 117)]},
             {"clinical": "mmse"},
             ["3 people have mmse = -9999"],
         ),
-        ({"empty": np.nan}, {"clinical": "empty"}, ["without any values: empty"]),
+        ({"empty": np.nan}, {"clinical": "empty"}, ["contain no values: empty"]),
         ({"score": np.resize([90.0, 99.0, 105.0], 120)}, {"clinical": "score"}, []),
     ],
 )
@@ -269,7 +273,7 @@ def test_a_dictionary_explains_labels_codes_units_and_gaps():
     asked = {"dictionary": SAYS, "features": [*REGIONS, "scanner_type"]}
     refused_with("'scanner_type' is a category according to the data dictionary", make_cohort, coded(), **asked)
     typed = {"dictionary": SAYS, "control": "control", "patients": "patient,pateint"}
-    refused_with(r"'pateint' \(from .*Did you mean 'patient'", make_cohort, coded(), **typed)
+    refused_with(r"'pateint', named with .*Did you mean 'patient'", make_cohort, coded(), **typed)
 
 
 def test_a_dictionary_in_a_file_and_a_joined_table(tmp_path):
@@ -331,7 +335,12 @@ def test_outliers_are_named_and_left_out_only_if_asked():
     flagged = cohort.people["flags"].str.contains("lHip = 50")
     assert (cohort.people["used"].all(), flagged.to_numpy().nonzero()[0].tolist()) == (True, [70])
     (warning,) = cohort.warnings
-    expected = {"errors: row 72. Check": True, "drop_outliers=True": True, "50": False, "participant": False}
+    expected = {
+        "errors in the table: row 72. Check": True,
+        "drop_outliers=True": True,
+        "50": False,
+        "participant": False,
+    }
     assert {part: part in warning for part in expected} == expected  # warnings are for reports: rows only
     dropped = make_cohort(frame, drop_outliers=True)
     assert (dropped.people.loc[70, "reason"], len(dropped.features)) == ("outlier", 119)
@@ -363,8 +372,8 @@ def test_people_may_lack_a_fifth_of_their_regions():
         cohort.people.loc[3, "flags"],
         cohort.features.isna().sum().sum(),
     )
-    assert found == ([True, False], "1 region missing (lHip)", 1)
-    told = "1 row has missing regions, at most 1 of 5 per row (lHip). Missing values are imputed"
+    assert found == ([True, False], "values missing in 1 region (lHip)", 1)
+    told = "1 row lacks values of some regions (lHip), at most 1 of 5 in any row. Missing values are imputed"
     assert not [part for part in (told, "complete_only=True") if part not in "".join(cohort.warnings)]
 
 
@@ -437,7 +446,7 @@ def test_an_outlier_is_one_by_the_measure_that_stands_out():
         8: (False, True),
     }
     assert (measures["size"][3], measures["farthest"].idxmax()) == (pytest.approx(-45, abs=12), 8)
-    assert "smaller than usual overall" in found[1].text
+    assert "smaller than usual" in found[1].text
 
 
 def test_a_region_that_disease_changes_much_is_no_score():
@@ -445,5 +454,5 @@ def test_a_region_that_disease_changes_much_is_no_score():
     leak = (table["diagnosis"] == "PT") + np.random.default_rng(6).normal(5, 0.2, len(table))
     usual = make_cohort(table)
     leaking = make_cohort(table.assign(x1=leak), features=[*usual.features.columns, "x1"])
-    told = [text for one in (usual, leaking) for text in one.warnings if "Are they regions?" in text]
-    assert [text[text.index("almost") : text.index(" Are")] for text in told] == ["almost completely: x1."]
+    told = [text for one in (usual, leaking) for text in one.warnings if "separates controls" in text]
+    assert [text[text.index("almost") : text.index(" If")] for text in told] == ["almost completely on its own: x1."]

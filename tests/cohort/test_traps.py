@@ -78,7 +78,7 @@ def test_real_tables_pass_as_they_are_and_strangers_are_named_with_both_ways_out
     strangers = planted(real)
     table = real.assign(**strangers)
     said = refused(table)
-    assert "alter, UID, bart, NEO_N, crp, iq2: neither their names nor their values show" in said
+    assert "Neither the names nor the values of alter, UID, bart, NEO_N, crp, iq2 show" in said
     ways_out = {"exclude": [*strangers], "features": [*names, *strangers], "clinical": [*strangers]}
     assert not [name for name, names in ways_out.items() if f"{name}={names}" not in said]
     assert warned(table, exclude=[*strangers])[0] == names
@@ -96,13 +96,13 @@ def test_sums_and_copies_are_told_by_their_values(real):
         "V4": complete.mean(axis=1),  # smaller than its largest parts
     }
     table = real.drop(columns=names).join(complete.assign(**more))
-    by_sides = f"V2 (the sum or mean of {names[0]} + {right}"
+    by_sides = f"V2 (the sum or mean of {names[0]}, {right}"
     kept, said = warned(table)
     assert (kept, missing(said, "V1 (the sum", by_sides, "V3 (a copy of", "V4 (the sum")) == (names, [])
     assert "look like totals: V2" in warned(table, features=[*names, "V2"])[1]
     few, said = warned(ixi().iloc[:40].eval("both = lHip + rHip"))
     assert "both" not in few
-    assert "both (the sum or mean of lHip + rHip)" in said
+    assert "both (the sum or mean of lHip, rHip)" in said
 
 
 def test_totals_and_constants_are_left_out_with_a_sentence_unless_named(real):
@@ -125,10 +125,10 @@ def test_units_that_differ_between_people_regions_or_sides_are_refused(real):
     values, patients = real[names].astype(float), real["diagnosis"] != "CN"
     said = refused(real.assign(**values.div(np.where(some, 1000, 1), axis=0)))
     rows = ", ".join(str(row + 2) for row in np.flatnonzero(some)[:10])
-    assert not missing(said, f"The values of {some.sum()} of {len(real)} people (rows {rows}", "1,000 times smaller")
+    assert not missing(said, f"the values of {some.sum()} of {len(real)} people (rows {rows}", "1,000 times smaller")
     said = refused(real.assign(**{names[4]: values[names[4]] / np.where(patients, 1000, 1)}))
     who = f"the values of all patients ({patients.sum()} of {len(real)} people) are 1,000 times"
-    assert f"Column {names[4]!r}: {who}" in said
+    assert f"In column {names[4]!r}, {who}" in said
     said = refused(real.assign(**real[[name for name in names if name.startswith("l")]] * 1000))
     assert re.search(r"Left and right are in different units in[\s\S]*1,000 times smaller than that of", said)
     odd = real.assign(**values.mul(np.where(real.index == 7, 1000, 1), axis=0))
@@ -138,7 +138,7 @@ def test_units_that_differ_between_people_regions_or_sides_are_refused(real):
 def test_head_size_in_another_unit_at_one_site_is_refused():
     table = abide()[lambda table: table["icv"] > 0].reset_index(drop=True)
     some = table["site"] == table["site"].iloc[0]
-    assert f"Column 'icv': the values of {some.sum()} of {len(table)} people" in refused(
+    assert f"In column 'icv', the values of {some.sum()} of {len(table)} people" in refused(
         table.assign(icv=table["icv"].where(~some, table["icv"] / 1000)), covariates="age,sex,icv"
     )
 
@@ -166,7 +166,7 @@ def test_somebody_whose_scan_failed_is_no_heading(tmp_path):
     table = ixi().astype(object)
     table.loc[0, regions_of(table)] = "failed"
     table.to_csv(tmp_path / "people.csv", index=False)
-    assert "missing=['failed']" in refused_with("has the text 'failed'", read_cohort, tmp_path / "people.csv")
+    assert "missing=['failed']" in refused_with("contains the text 'failed'", read_cohort, tmp_path / "people.csv")
 
 
 def test_commas_for_thousands_are_refused(tmp_path):
@@ -184,7 +184,7 @@ def test_z_scores_are_recognised_and_not_corrected_twice(real):
     assert (cohort.unit, plain.unit, told.unit) == ("z-scores", None, "z")
     assert any("look like z-scores" in warning for warning in cohort.warnings)
     unit, said = "uncorrected z-scores", refused(table, covariates="age")
-    once = "must not be corrected for age twice.\nOmit `covariates`; if they have not been adjusted for it"
+    once = "must not be corrected for age twice.\nOmit `covariates`; if they have not been corrected yet"
     assert not missing(said, "look like z-scores", once, f"unit={unit!r}")
     assert make_cohort(table, drop_missing=True, covariates="age", unit=unit).unit == unit
     assert "must not be corrected for age again" in refused(table, covariates="age", unit="z")

@@ -83,7 +83,7 @@ def test_what_changes_between_visits_is_told_and_a_diagnosis_may():
     )
     cases = "2 ids differ only in upper and lower case (participants SUB-a, sub-A)."
     expected = (
-        "1 person (participant 000) changed between control and patient",
+        "1 person (participant 000) changed from control to patient or back",
         "Column 'sex' differs between the visits of 2 people (participants 000, 001). Correct the cells.",
         cases,
     )
@@ -134,7 +134,7 @@ def test_people_whose_age_stands_still_have_no_years():
     cohort = make_cohort(visits(1, 2, age=np.r_[np.full(60, 60.0), 60.0, np.full(59, 62.0)]), visit="wave")
     assert np.isnan(cohort.years[cohort.features.index == "000"]).all()
     assert (cohort.years[61:] == 2.0).all()
-    assert any(warning.startswith("In 1 person age does not increase") for warning in cohort.warnings)
+    assert any(warning.startswith("In 1 person, age is missing or does not increase") for warning in cohort.warnings)
 
 
 @pytest.mark.parametrize("cells", [(1, 2), ("W1", "W2", "W3"), ("w0", "w24"), ("bl", "d1"), ("m1", "m2")])
@@ -149,7 +149,7 @@ def test_labels_that_may_count_visits_are_an_order_only(cells):
 def test_ages_in_months_are_not_years(name, cells):
     cohort = make_cohort(visits(*cells, age=APART * 12).assign(**{name: np.repeat(cells, 60)}), visit=name)
     assert cohort.years is None
-    told = ("Change per year cannot be computed", "Column 'age' cannot be the time in years: 120 values are above 120")
+    told = ("Change per year cannot be computed", "Column 'age' cannot contain ages in years: 120 values are above 120")
     assert not [words for words in told if words not in "\n".join(cohort.warnings)]
 
 
@@ -192,7 +192,13 @@ def followed(**columns):
 
 def test_follow_up_is_kept_with_the_people_who_count_once_and_is_no_region():
     twice = pd.concat([followed(years=[-1.0, *[2.0] * 79]).assign(visit=visit) for visit in (1, 2)])
-    refused_with(r"person p00, found -1 \(1 person in all\)", make_cohort, twice, visit="visit", **NAMED)
+    refused_with(
+        r"for person p00: column 'years' contains -1 \(such cells occur in 1 person\)",
+        make_cohort,
+        twice,
+        visit="visit",
+        **NAMED,
+    )
     cohort = make_cohort(followed(), **NAMED)
     assert ([*cohort.clinical], cohort.settings.clinical) == (["years", "converted"], ())
     assert {"years", "converted"}.isdisjoint(cohort.features)
@@ -201,18 +207,22 @@ def test_follow_up_is_kept_with_the_people_who_count_once_and_is_no_region():
 @pytest.mark.parametrize(
     ("columns", "named", "said"),
     [
-        ({"years": [-1.0, *[2.0] * 79]}, {}, "The time of follow-up is below 0: column 'years', person p00, found -1"),
+        (
+            {"years": [-1.0, *[2.0] * 79]},
+            {},
+            "The time of follow-up is below 0 for person p00: column 'years' contains -1",
+        ),
         (
             {"converted": [2.0, *[1.0] * 79]},
             {},
-            "The event is neither 0 nor 1: column 'converted', person p00, found 2",
+            "The event is neither 0 nor 1 for person p00: column 'converted' contains 2",
         ),
-        ({"converted": [0.0] * 80}, {}, "No one has the event"),
+        ({"converted": [0.0] * 80}, {}, "No events were found"),
         ({"converted": ["no", "yes"] * 40}, {}, "Column 'converted' should contain numbers, but it contains 'no'"),
-        ({}, {"event": None, "exclude": "converted"}, "but the event is not"),
+        ({}, {"event": None, "exclude": "converted"}, "but none for the event"),
         ({"came": [9.0] * 80}, {"entry": "came"}, "The time of entry is not before the time"),
         ({"seen": [9.0] * 80}, {"last_without": "seen"}, "The last time without the event is not before the time"),
-        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1, but so is the event"),
+        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1 although the event is 1 as well"),
         ({}, {"time": "lifetime"}, "lifetime"),
         ({}, {"time": "converted"}, "Column 'converted' is the time of follow-up, so it cannot also be the event"),
     ],

@@ -109,7 +109,7 @@ def test_later_visits_are_left_out(made):
 
 def test_covariates_that_say_all_leave_no_result(made):
     found = run(made, covariates=pd.DataFrame({"site": np.where(made.group == "patient", "A", "B")}))
-    assert {x.note for x in found if x.n_patients >= 10} == {"the covariates alone distinguish these people"}
+    assert {x.note for x in found if x.n_patients >= 10} == {"the covariates fully explain what is compared"}
     many = pd.DataFrame({"code": [str(k) for k in range(len(made.group) - 1)] + ["0"]})
     assert run(made, covariates=many)[0].result is None
 
@@ -181,7 +181,7 @@ BROKEN = {
         "Row 6 of maps: .* has missing values .NaN. in 43 % of the voxels",
     ),
     "constant": (lambda values, _: 0 * values, "Row 6 of maps: .* has the value 0 at every voxel"),
-    "complex": (lambda values, _: values.astype(np.complex64), "Row 6 of maps: .* contains complex64"),
+    "complex": (lambda values, _: values.astype(np.complex64), "Row 6 of maps: .* contains values of type complex64"),
     "shape": (
         lambda values, _: values[:, :, :5],
         r"1 of 65 maps differs(.|\n)*Row 6 of maps \(sub-004.nii\): shape 9 × 11 × 5 instead of 9 × 11 × 7",
@@ -213,10 +213,10 @@ def test_masks_are_checked(few, tmp_path):
     soft, box = np.linspace(0, 1, np.prod(SHAPE)).reshape(SHAPE), np.pad(np.ones((3, 3, 3)), 1)
     far = nibabel.affines.from_matvec(AFFINE[:3, :3], AFFINE[:3, 3] + 500)
     for mask, resample, message in (
-        (write_image(tmp_path / "soft.nii", soft), False, "should contain two values"),
+        (write_image(tmp_path / "soft.nii", soft), False, "should contain exactly two values"),
         (write_image(tmp_path / "empty.nii", np.zeros(SHAPE)), False, "it contains 1"),
         (write_image(tmp_path / "small.nii", box), False, "shape 5 × 5 × 5 instead of 9 × 11 × 7"),
-        (write_image(tmp_path / "far.nii", box, far), True, "contains none of the maps' voxels"),
+        (write_image(tmp_path / "far.nii", box, far), True, "covers no voxel of the maps"),
         (tmp_path / "none.nii", False, "The mask: no file was found at"),
         (None, False, r"cover only \d % of the standard \(MNI\) brain(.|\n)*`mask`"),
     ):
@@ -339,7 +339,7 @@ def test_labels_are_painted(tmp_path, dtype):
     image = nibabel.load(paths[0])
     np.testing.assert_array_equal(image.get_fdata().ravel(), np.repeat([-1.5, 2.0, 0, 0], 16))
     np.testing.assert_array_equal(image.affine, AFFINE)
-    assert note == "2 regions without a label in the image, 1 label of the image without a region"
+    assert note == "2 regions have no label in the image and 1 label of the image has no region"
 
 
 @pytest.mark.parametrize(

@@ -109,24 +109,28 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
     [
         ((15000,), None, "no numbered entry"),
         ((15000,), [1], "entry 15000 should be a dictionary"),
-        ((15000, "netMapping"), None, "netMapping should have an array"),
-        ((15000, "netMapping", "model.5.weight"), None, "array of numbers 'model.5.weight'"),
+        ((15000, "netMapping"), None, "netMapping should contain an array"),
+        ((15000, "netMapping", "model.5.weight"), None, "array of numbers called 'model.5.weight', but there is none"),
         ((15000, "netMapping", "model.9.weight"), Tensor(np.zeros(2, np.float32)), "unknown array 'model.9.weight'"),
-        ((15000, "netMapping", "model.5.weight"), Tensor(np.zeros((2, 4), np.float32)), r"\(2, 4\), expected 4 × 2"),
+        (
+            (15000, "netMapping", "model.5.weight"),
+            Tensor(np.zeros((2, 4), np.float32)),
+            r"\(2, 4\), but 4 × 2 was expected",
+        ),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.zeros(3, np.float32)), "0 patterns"),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, np.nan, np.float32)), "not finite"),
-        ((15000, "netDecomposer", "model.1.bias"), "text", "but this is a str"),
+        ((15000, "netDecomposer", "model.1.bias"), "text", "this has the type str"),
         ((15000, "phi"), Tensor(np.zeros(3, np.float32)), "row of zeros"),
-        ((15000, "phi"), Tensor(np.ones(4, np.float32)), "expected 3"),
-        ((SCALE,), None, "normalization_variables should have an array"),
+        ((15000, "phi"), Tensor(np.ones(4, np.float32)), "but 3 was expected"),
+        ((SCALE,), None, "normalization_variables should contain an array"),
         ((SCALE, "cn_std"), np.zeros(8), "above 0"),
-        ((SCALE, "cn_std"), np.ones(9), "expected 8"),
+        ((SCALE, "cn_std"), np.ones(9), "but 8 was expected"),
         ((SCALE, "cn_mean"), np.full(8, np.inf), "not finite"),
-        ((CORRECTION, "max_cov"), np.array([0.0, 90.0]), "no range"),
-        ((CORRECTION, "beta"), np.ones((3, 8)), r"\(3, 8\), expected 2 × 8"),
-        ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, 1e300)), "beyond 1e\\+30"),
-        ((15000, "phi"), Tensor(np.full(3, 1e200)), "beyond 1e\\+30"),
-        ((CORRECTION, "beta"), np.full((2, 8), 1.7e308), "beyond 1e\\+30"),
+        ((CORRECTION, "max_cov"), np.array([0.0, 90.0]), "maximum is not above the minimum"),
+        ((CORRECTION, "beta"), np.ones((3, 8)), r"\(3, 8\), but 2 × 8 was expected"),
+        ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, 1e300)), "exceed 1e\\+30"),
+        ((15000, "phi"), Tensor(np.full(3, 1e200)), "exceed 1e\\+30"),
+        ((CORRECTION, "beta"), np.full((2, 8), 1.7e308), "exceed 1e\\+30"),
     ],
 )
 def test_other_checkpoints_are_refused(tmp_path, keys, to, words):
@@ -201,7 +205,10 @@ def test_another_unit_and_coding_are_noticed_and_nobody_is_flagged_for_unknown_r
     for told, factor, code in (("1000 times smaller", 0.001, 0), ("coded 0, 1 in training", 1, 1)):
         refused_with(told, check_people, table.assign(**factor * table[NAMES], sex=table["sex"] + code), contract)
     table.loc[0, "age"] = 95.0
-    assert check_people(table.assign(**1.4 * table[NAMES]), contract).flags.tolist() == ["age 95 above 90"] + [""] * 29
+    assert (
+        check_people(table.assign(**1.4 * table[NAMES]), contract).flags.tolist()
+        == ["age 95 outside the training range (60 to 90)"] + [""] * 29
+    )
 
 
 @pytest.mark.parametrize(
@@ -269,7 +276,7 @@ def test_patterns_of_the_published_model_of_ageing_are_numbered_as_published(age
         atol=1e-3,
     )
     np.testing.assert_array_equal(model.correlation_, source.correlation[np.ix_(order, order)])
-    assert "numbered as published; in the file, r2 is 5, r3 is 2" in model.verdict_[1]
+    assert "numbered as in the publication; in the file, r2 is pattern 5, r3 is pattern 2" in model.verdict_[1]
 
 
 def test_the_intracranial_volume_of_a_muse_table_is_a_covariate(ageing, tmp_path):
@@ -408,7 +415,7 @@ def test_other_archives_and_byte_orders_are_refused(tmp_path):
         refused(save(path, {}, **{f"{folder}/data.pkl": b"\x80\x02}."}), told)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("folder/file.txt", "text")
-    refused(path, "one folder with a data.pkl, but has 0")
+    refused(path, "exactly one folder with a file data.pkl, but it has 0")
     read_archive(save(path, content, **{"archive/byteorder": b"little"}))
     refused(save(path, content, **{"archive/byteorder": b"big"}), "byte order big")
     refused(save(path, [np.arange(3.0).astype(">f8")]), "state of a")
@@ -429,7 +436,7 @@ def test_what_is_too_large_is_refused_unopened(tmp_path, monkeypatch):
     refused(write_archive(path, b"\x80\x02" + b"N0" * 60 + b"N."), "more than 100 instructions")
     read_archive(save(path, {"a": "b" * 100}))
     monkeypatch.setattr(torch_archive, "MOST_BYTES", 1)
-    refused(path, "more than 1.")
+    refused(path, "at most 1 are accepted")
 
 
 def test_old_and_foreign_files_are_refused(tmp_path):
@@ -483,7 +490,7 @@ def hostile_pickles(marker):
         ),
         "codec": (b"c_codecs\nencode\n(" + text + b"X\x03\x00\x00\x00zip\x74R.", "_codecs.encode"),
         "PERSID": (b"P../../secret\n.", "PERSID"),
-        "tuple as key": (b"\x80\x02}K\x01\x85K\x02s.", "tuple as key"),
+        "tuple as key": (b"\x80\x02}K\x01\x85K\x02s.", "key of type tuple"),
         "dictionary of an array": (array + b"K\x01K\x02s.", "puts items"),
         "append to an array": (array + b"K\x01a.", "puts items"),
     }  # fmt: skip
@@ -645,7 +652,7 @@ def test_raw_and_harmonised_together_are_refused_and_other_columns_stay(volumes)
     pd.testing.assert_frame_equal(found[list(MUSE72_NAMES)], muse72(volumes))
     pd.testing.assert_frame_equal(with_muse72(found), found)
     both = table.join(volumes.add_prefix("H_MUSE_Volume_"))
-    refused_with("2 times: MUSE_Volume_35, H_MUSE_Volume_35", muse72, both)
+    refused_with("is in 2 columns: MUSE_Volume_35, H_MUSE_Volume_35", muse72, both)
     pd.testing.assert_frame_equal(with_muse72(both, exclude="H_MUSE_*"), found)
 
 
@@ -666,7 +673,7 @@ def test_gaps_stay_gaps_and_text_is_refused(volumes):
     gaps = muse72(table).isna().stack()
     assert gaps[gaps].index.tolist() == [(1, "MUSE_47+48 hippocampus")]
     table.loc[1, 47] = "about 3000"
-    refused_with("47 should contain volumes, but row 3 has the text 'about 3000'", muse72, table)
+    refused_with("47 should contain volumes, but row 3 contains the text 'about 3000'", muse72, table)
 
 
 def test_another_segmentation_may_lack_a_fifth_of_the_inputs(volumes):
@@ -680,7 +687,7 @@ def test_another_segmentation_may_lack_a_fifth_of_the_inputs(volumes):
     # as in training
     refused_with("lacks 14 of 139 MUSE regions", with_muse72, some, complete=True)
     refused_with(
-        r"lacks 15 of 139 .* More than a fifth of the 72 inputs are missing \(15\)",
+        r"lacks 15 of 139 .* As a result, 15 of the 72 inputs are missing, more than a fifth",
         with_muse72,
         named.drop(columns=lacking),
     )

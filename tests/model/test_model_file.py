@@ -347,11 +347,11 @@ FORGED = [
     (("parameters", "preset", "schedule", "max_steps"), 2.5, "parameters.preset.schedule.max_steps: "),
     (("contract", "features", 0), "\ud800", "is not a complete model"),
     (("contract", "feature_maximum", 0), 10**400, "feature_maximum"),
-    (("contract", "covariates", 1, "categories"), [], "at least one category, with no duplicates"),
+    (("contract", "covariates", 1, "categories"), [], "at least one category, without duplicates"),
     (
         ("contract", "covariates", 1, "categories"),
         ["A", "A"],
-        "at least one category, with no duplicates",
+        "at least one category, without duplicates",
     ),
     (("contract", "covariates", 0, "codes"), [1, 2, 3], "codes"),
     (("contract", "covariates", 0, "name"), "years", "correction needs 'âge', which is not one of the covariates"),

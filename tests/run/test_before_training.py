@@ -73,9 +73,9 @@ def test_columns_people_groups_and_outliers_are_told(people, tmp_path):
     assert {row["site"]: row["used"] for row in found.flow if row["group"] == "control"} == {"all": 60, **expected}
     assert [row["variable"] for row in found.balance] == ["age", "sex", "site"]
     [outlier] = found.outliers
-    assert (outlier.row, "smaller than usual overall" in outlier.text) == (9, True)
+    assert (outlier.row, "smaller than usual" in outlier.text) == (9, True)
     assert people.loc[7, [*outlier.cells]].tolist() == pytest.approx([*outlier.cells.values()])
-    assert "computed from other columns: TotalGrayVol" in " ".join(found.warnings)
+    assert "Columns computed from others are excluded: TotalGrayVol" in " ".join(found.warnings)
 
 
 def test_scores_and_qualities_by_name_are_suspects_where_they_are_named(people, tmp_path):

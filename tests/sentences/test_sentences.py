@@ -384,7 +384,7 @@ CLAIMS = [
     (r"report · (\d{4}-\d\d-\d\d)", lambda told: [told.summary["finished"]]),
     (r"(In (?:patients|controls),? [^\n]*?\(r = [^\n]*)", remarks),
     (
-        rf"{N} of {N} patients have age outside the controls' range",
+        rf"In {N} of {N} patients, age lies outside the controls' range",
         lambda told: [int((told.ages("AD") > told.ages("CN").max()).sum()), groups_of(told)[0]],
     ),
     (r"covariates are ([\d.]+) times as uncertain", lambda told: [uncertainty(told)]),
@@ -400,11 +400,11 @@ CLAIMS = [
         lambda told: [int((told.table("people")["flags"].notna()).sum())],
     ),
     (
-        rf"{N} rows have missing regions, at most {N} of {N} per row \(roi01, .* and {N} more\)",
-        lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), gaps.max(), 12, 6],
+        rf"{N} rows lack values of some regions \(roi01, .* and {N} more\), at most {N} of {N} in any row",
+        lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), 6, gaps.max(), 12],
     ),
     (
-        r"(\d+) pe(?:rson|ople) lies? far from all others, possibly because of errors: rows? ([\d, ]+)\.",
+        r"(\d+) p\w+ (?:is an|are) outliers?, possibly because of errors in the table: rows? ([\d, ]+)\.",
         lambda told: [
             int(told.table("people")["far_in"].count()),
             ", ".join(str(row + 2) for row in told.table("people")["far_in"].dropna().index),

@@ -91,12 +91,12 @@ def spoilt(folder):
 
 EXPECTED = {
     "sub-0003": "lh.aparc.stats ends in the middle of a line",
-    "sub-0004": "aseg.stats has 4 of 6 rows",
+    "sub-0004": "aseg.stats has only 4 of 6 rows",
     "sub-0005": "aseg.stats has no rows",
-    "sub-begun": "no folder stats",
+    "sub-begun": "it has no stats folder",
     "sub-copied": "the same values as sub-0002",
-    "sub-gone": "a broken link",
-    "linked": "the same folder as sub-0001",
+    "sub-gone": "it is a broken link",
+    "linked": "it is the same folder as sub-0001",
 }
 
 
@@ -110,7 +110,7 @@ def test_who_cannot_be_used_is_named_and_left_out_only_if_asked(tmp_path):
         EXPECTED | {"sub-0006": "rh.aparc.stats is missing"},
         ["sub-0000", "sub-0001", "sub-0002", "sub-0007"],
     )
-    assert "Ignored FreeSurfer templates: fsaverage, lh.EC_average." in found.notes
+    assert "These folders are templates of FreeSurfer and were ignored: fsaverage, lh.EC_average." in found.notes
     assert "--leave-out" in told("gather", folder, "--out", tmp_path / "other.csv", code=2)
 
 
@@ -171,7 +171,7 @@ def test_fastsurfer_without_surfaces(tmp_path, name):
         (stats / f"{name}.stats").write_text(text)
     found, table, dictionary = gathered(tmp_path / "subjects", tmp_path / "t.csv")
     assert (found.programs, dictionary["ctx-lh-insula"]["Units"]) == ({"FastSurfer 2.4.0": 3}, "mm3")
-    assert f"No folder contains a cortical parcellation; only {name}.stats was read." in found.notes
+    assert f"No folder contains a cortical parcellation, so only these files were read: {name}.stats." in found.notes
     assert {"Left-Hippocampus", *cortex} <= {*table.columns}
 
 
@@ -180,11 +180,11 @@ def test_parcellations_are_chosen_or_found(tmp_path):
     found, table, _ = gathered(mapped, out)
     assert (found.programs, found.notes[0], "lh_cuneus_volume" in table) == (
         {"FastSurfer with FreeSurfer 7.4.1": 3},
-        "There is no aparc.stats, so the cortical regions come from aparc.DKTatlas.",
+        "No folder contains aparc.stats files, so the cortical regions come from aparc.DKTatlas.",
         True,
     )
     refused_with(
-        r"No folder contains destrieux files \(lh\.aparc\.a2009s\.stats", gathered, mapped, out, atlas="destrieux"
+        r"files of the atlas destrieux, such as lh\.aparc\.a2009s\.stats\.", gathered, mapped, out, atlas="destrieux"
     )
     refused_with("`atlas` should be 'dk', 'dkt' or 'destrieux', but got 'aal'", gathered, mapped, out, atlas="aal")
 
@@ -217,12 +217,12 @@ def test_tables_of_dlmuse(tmp_path):
     )
     assert (found.n_regions, *found.notes) == (
         145,
-        "2 sums of regions were not copied, such as 701, 601.",
+        "Sums of regions were not copied: 701, 601.",
         "2 people are in several files with the same values; each person is used once.",
     )
     for again, message in (
         (table[:1].assign(**{"47": 1.0}).to_csv(), "a occurs 3 times, with different values"),
-        (f"MRID,{','.join(columns)}\ne,1,2\n", r"again\.csv has 3 of 149 cells in this row"),
+        (f"MRID,{','.join(columns)}\ne,1,2\n", "the row of e has 3 cells instead of 149"),
     ):
         (folder / "again.csv").write_text(again)
         refused_with(message, gathered, folder, tmp_path / "t.csv")
@@ -243,7 +243,9 @@ def test_tables_of_synthseg_and_their_quality(tmp_path):
         {"Description": "intracranial volume", "Units": "mm3"},
     )
     pd.DataFrame(quality).replace(0.8, "low").to_csv(tmp_path / "synthseg" / "qc.csv", index=False)
-    refused_with(r"qc\.csv: could not convert .* 'low'", gathered, tmp_path / "synthseg", tmp_path / "t.csv")
+    refused_with(
+        r"a value of sub-0 in qc\.csv is not a number .* 'low'", gathered, tmp_path / "synthseg", tmp_path / "t.csv"
+    )
 
 
 def test_files_of_cat12(tmp_path):
@@ -333,8 +335,8 @@ def test_a_json_file_beside_a_tsv_file_is_its_dictionary_if_it_looks_like_one(tm
 @pytest.mark.parametrize(
     ("visit", "message"),
     [
-        (None, r"phenotype/scores\.tsv has 'sub-03' in rows 2 and 4.*\n.*visit='session_id'"),
-        ("session", r"participants\.tsv has no column 'session' \(from `visit`\)"),
+        (None, r"phenotype/scores\.tsv has more than one row with 'sub-03' \(rows 2 and 4\).*\n.*visit='session_id'"),
+        ("session", r"participants\.tsv has no column 'session', which is named with `visit`"),
     ],
 )
 def test_sessions_of_a_person_need_a_visit_column(tmp_path, visit, message):
@@ -347,7 +349,7 @@ def test_every_session_becomes_a_row_and_tables_meet_in_it(tmp_path):
     assert list(rows.columns) == ["participant_id", "session_id", "age", "sex", "group", "mmse", "lHip"]
     expected = [[61, 30, 4.5], [61, np.nan, 4.4], [np.nan, np.nan, 4.0], [72.5, 27, 3.5], [72.5, 25, 3.4]]
     np.testing.assert_array_equal(rows[["age", "mmse", "lHip"]], expected)
-    assert any("rows are numbered as in the joined table" in note for note in source.notes)
+    assert any("row numbers refer to the joined table" in note for note in source.notes)
     people = "participant_id\tsession_id\tage\nsub-01\tses-01\t61\nsub-01\tses-02\tn/a\nsub-03\tses-01\t72\n"
     traits = "participant_id\tapoe\tage\nsub-03\t44\t72.0\nsub-01\t34\t61\n"  # a gap is not a contradiction
     frame = read_source(dataset(tmp_path / "other", people, scores_tsv=SCORES, traits_tsv=traits)).frame
@@ -365,8 +367,8 @@ def test_further_tables_are_joined(tmp_path):
     assert (source.dictionary["mmse"].unit, source.files, *map(str, source.notes)) == (
         "points",
         (main, scores, tmp_path / "scores.json"),
-        "1 row of scores.tsv excluded, because these ids are not in the main table (participants 009).",
-        "1 row of the main table not found in scores.tsv; values from that table are missing for them "
+        "No match was found in the main table for 1 row of scores.tsv, whose values are not used (participants 009).",
+        "No match was found in scores.tsv for 1 row of the main table, where the values of scores.tsv are missing "
         "(participants 002).",
     )
 
@@ -389,9 +391,12 @@ def test_visits_are_joined_however_they_are_written():
     [
         (
             {"id": ["a", None], "visit": [1, 2]},
-            r"Every row of y\.csv needs a value in 'id' and 'visit', but one is missing in row 3",
+            r"Every row of y\.csv needs a value in 'id' and 'visit', but it is missing in row 3",
         ),
-        ({"id": ["a", "a"], "visit": [1, 1]}, r"has 'a' and '1' in rows 2 and 3.*\nKeep one row per person and visit"),
+        (
+            {"id": ["a", "a"], "visit": [1, 1]},
+            r"has more than one row with 'a' and '1' \(rows 2 and 3\).*\nKeep one row per person and visit",
+        ),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(other, message):

@@ -137,7 +137,7 @@ def test_columns_without_a_name(tmp_path):
             r"a\.json cannot be read as JSON: .* line 3",
         ),
         (read_dictionary, "a.json", "[1]", "should be a JSON object"),
-        (read_dictionary, "a.csv", "participant_id,age\n1,61\n", "no column contains the variable names"),
+        (read_dictionary, "a.csv", "participant_id,age\n1,61\n", "no column is known to contain the variable names"),
         (
             read_dictionary,
             "a.csv",
@@ -229,8 +229,12 @@ def joined(tmp_path, ours, theirs, **columns):
 def test_ids_that_differ_by_a_prefix_or_suffix_are_matched_one_to_one_and_said(tmp_path):
     source = joined(tmp_path, ["sub-01", "sub-02", "sub-03"], ["03_T1w", "sub-01", "02"])
     assert source.frame["age"].tolist() == [1, 2, 0]
-    different = "2 ids are written differently in more.csv (for example, participants 'sub-02' and '02')"
-    assert not missing(" ".join(map(str, source.notes)), "more.csv is joined by its column 'subject'.", different)
+    different = (
+        "2 ids are written differently in more.csv and in the main table (participants 'sub-02' and '02', for example)"
+    )
+    assert not missing(
+        " ".join(map(str, source.notes)), "The ids in more.csv are read from column 'subject'.", different
+    )
     refused_with(
         r"'sub-01' could be '01_ses-1' or '01_ses-2'", joined, tmp_path, ["sub-01", "sub-02"], ["01_ses-1", "01_ses-2"]
     )
@@ -316,14 +320,16 @@ def test_codes_of_categories_become_text_and_missing_codes_gaps():
     changed, notes, _ = apply_dictionary(frame, Dictionary(says))
     expected = {"sex": ["0", "1", nan], "a": [1, nan, 3], "b": [1.5, nan, 2], "c": ["x", nan, "y"]}
     pd.testing.assert_frame_equal(changed, frame.assign(**expected), check_dtype=False)
-    assert notes == ["The dictionary describes 'age', but the table has 'Age', so the entry is not applied."]
+    assert notes == [
+        "The data dictionary describes 'age', but the column is called 'Age', so its description is not used."
+    ]
     assert frame["sex"].dtype == np.float64  # the original table is unchanged
 
 
 def test_a_value_that_is_no_level_is_told_with_row_and_levels():
     frame = pd.DataFrame({"sex": ["0", "2", "1", "x"]}, index=[0, 3, 4, 6])  # the file has empty lines
     changed, _, (problem,) = apply_dictionary(frame, Dictionary({"sex": SEX}))
-    assert re.search(r"row 5 contains '2', and 1 more row .*\nLevels: 0 \(male\), 1 \(female\)", problem.what)
+    assert re.search(r"row 5 contains '2', and 1 more row .*\nThe levels are 0 \(male\), 1 \(female\)", problem.what)
     assert (problem.where, changed["sex"].tolist()) == (("sex",), ["0", "2", "1", "x"])
 
 
@@ -425,7 +431,7 @@ def test_a_sheet_is_named_after_the_file(tmp_path):
         "a.xlsx#Latter": r"no sheet 'Latter'\. Did you mean 'Later'\?[\s\S]*'Baseline', 'Later', 'Empty'",
         "a.xlsx#Empty": r"a\.xlsx has no data in 1 sheet \('Empty'\)",
         "b.xlsx#Later": r"There is no file .*b\.xlsx\.",
-        "merged.xlsx": r"cell C2 .* has no name in row 1[\s\S]*unmerge cells",
+        "merged.xlsx": r"Cell C2 .* has no name in row 1[\s\S]*unmerge merged cells",
     }.items():
         refused_with(message, read_table, tmp_path / name)
     made = openpyxl.load_workbook(path)
@@ -450,7 +456,11 @@ def test_a_sheet_is_named_after_the_file(tmp_path):
             )
         ),
         *(
-            (part, lambda content: content + b" " * 20_000_000, r"unpacks to 20 MB, more than .*\n.*CSV UTF-8")
+            (
+                part,
+                lambda content: content + b" " * 20_000_000,
+                r"unpacks to 20 MB, which is implausible .*\n.*CSV UTF-8",
+            )
             for part in (SHEET, "xl/sharedStrings.xml", "xl/media/picture.png")
         ),
     ],

@@ -43,7 +43,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
             )
         ),
         *_region_warnings(features.to_numpy(), [*map(str, features)], controls, patients),
-        *([f"Clinical columns without any values: {listed(empty)}."] if empty else []),
+        *([f"These clinical columns contain no values: {listed(empty)}."] if empty else []),
     ]
 
 
@@ -57,7 +57,9 @@ def _other_warnings(
     total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
     are = "is neither a control nor a patient and is" if total == 1 else "are neither controls nor patients and are"
     ways = [
-        Message(f" {listed(names)} may denote {who}: to include them, use ", Remedy(setting, [*taken, *names]), ".")
+        Message(
+            f" {listed(names)} may denote {who}: to include these people, use ", Remedy(setting, [*taken, *names]), "."
+        )
         for setting, who, taken, usual in (
             ("control", "controls", control, CONTROL_NAMES),
             ("patients", "patients", patients, ()),
@@ -77,11 +79,11 @@ def _check_constant(features: pd.DataFrame, is_control: NDArray[np.bool_]) -> No
         first = names[0]
         controls = f"every control but {n_others[first]}" if n_others[first] else "every control"
         who = "everyone" if features[first].nunique() == 1 else controls
-        scores = Message("For scores, use ", Remedy("clinical", names), "; otherwise, exclude")
+        scores = Message("Name scores with ", Remedy("clinical", names), ", or exclude")
         raise InputError(
-            f"Regions must vary among the controls (at least {_FEWEST_DIFFERENT} must differ from the rest), but "
-            f"{counted(len(names), 'region does', 'regions do')} not: "
-            f"{listed(names)}.\nIn column {first!r}, {who} has the value {shown(float(middle[first]))}.\n",
+            f"Every region must vary among the controls (at least {_FEWEST_DIFFERENT} of them must differ from the "
+            f"rest), but {counted(len(names), 'region does', 'regions do')} not: {listed(names)}.\n"
+            f"In column {first!r}, {who} has the value {shown(float(middle[first]))}.\n",
             "Exclude" if who == "everyone" else scores,
             f" the column{'s' if len(names) > 1 else ''} with ",
             Remedy("exclude", names),
@@ -102,8 +104,8 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
         raise InputError(
             f"Disease cannot be separated from {name!r}: patients and controls have no value in common (controls: "
             f"{levels[0]}; patients: {levels[1]}).\n"
-            f"Correcting for {name} would also remove the disease effect; not correcting would make its effect look "
-            "like disease.\n"
+            f"Correcting for {name} would also remove the effect of disease; without correction, the effect of {name} "
+            "would look like disease.\n"
             f"If {name} merely repeats the diagnosis, omit it; otherwise, add people so that the groups overlap."
         )
 
@@ -118,11 +120,11 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
         else not {*controls} & {*patients}
     )
     how = (
-        f"completely: disease cannot be separated from {name}."
+        f"completely, so disease cannot be separated from {name}."
         if completely
-        else f"almost perfectly: the patterns may reflect {name} rather than disease."
+        else f"almost perfectly, so the patterns may reflect {name} rather than disease."
     )
-    return [f"{name} distinguishes controls from patients {how} The groups should overlap in it."]
+    return [f"{name} alone distinguishes controls from patients {how} The groups should overlap in {name}."]
 
 
 def _check_covariates(
@@ -138,16 +140,15 @@ def _check_covariates(
         values = covariates[name].to_numpy()
         if values.dtype.kind != "f" and name != site and 2 * pd.unique(values).size > len(values):
             raise InputError(
-                f"Column {name!r} has {pd.unique(values).size:,} different values among {len(values):,} people, so its "
-                "effect cannot be estimated.\nGive a date as a number, such as the age in years instead of the date of "
-                f"birth, or omit {name}."
+                f"Column {name!r} has {pd.unique(values).size:,} different values among {len(values):,} people, so "
+                "its effect cannot be estimated.\n"
+                f"Replace dates with numbers, such as the date of birth with the age in years, or omit {name}."
             )
         refuse_apart(name, values[is_control], values[is_patient])
         if pd.unique(values[is_control]).size == 1:
             raise InputError(
-                f"The effect of {name!r} cannot be estimated: it has the same value "
-                f"({shown(values[is_control][0])}) in "
-                f"all controls.\nOmit ",
+                f"The effect of {name!r} cannot be estimated, because all controls have the same value "
+                f"({shown(values[is_control][0])}).\nOmit ",
                 Remedy("site") if name == site else name,
                 ", or add controls with other values.",
             )
@@ -157,8 +158,8 @@ def _check_covariates(
             low, high = float(values[is_control].min()), float(values[is_control].max())
             if outside := int(((values < low) | (values > high))[is_patient].sum()):
                 warnings.append(
-                    f"{outside:,} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} "
-                    f"{name} outside the controls' range, so its effect has to be extrapolated."
+                    f"In {outside:,} of {counted(int(is_patient.sum()), 'patient')}, {name} lies outside the controls' "
+                    "range, so its effect has to be extrapolated."
                 )
         warnings += _separation_warnings(name, values[is_control], values[is_patient])
     return warnings + _repetition_warnings(covariates[is_control])
@@ -171,13 +172,12 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
         raise InputError(
             f"Column {name!r} has {counted(len(levels), 'category', 'categories')} without any controls: "
             f"{listed(f'{level} ({number})' for level, number in levels.items())} "
-            f"(participant {new.index[0]}).\n"
+            f"(participant {new.index[0]}, for example).\n"
             "The effect of a category without controls cannot be estimated. Categories found in controls: "
             f"{listed(sorted(in_controls), 10)}.\n"
-            "Use ",
+            f"If {next(iter(levels))!r} stands for a missing value, use ",
             Remedy("missing", f"{name}={next(iter(levels))}"),
-            " if that stands for a missing value. Otherwise, remove these people, add controls from the same category, "
-            f"or omit {name}.",
+            f". Otherwise, remove these people, add controls from the same category, or omit {name}.",
         )
 
 
@@ -252,20 +252,24 @@ def _region_warnings(
         ),
         (
             telling,
-            f"Each of these columns alone separates controls from patients almost completely: {listed(telling)}. "
-            "Are they regions? If not, exclude them with ",
+            f"Each of these columns separates controls from patients almost completely on its own: {listed(telling)}. "
+            "If they are not regions, exclude them with ",
             "exclude",
         ),
         (
             len(regions) > _MANY_REGIONS,
-            f"{len(regions):,} regions need a lot of time and memory; the method is designed for 70 to 200. Select the "
-            "regions of one atlas with ",
+            f"Training on {len(regions):,} regions takes a lot of time and memory; the method is designed for 70 to "
+            "200. Select the regions of one atlas with ",
             "features",
         ),
     )
     return [
         *(
-            Message(f"Treated as regions, although they look like {what}: {listed(names)}. ", _remedy(what, names), ".")
+            Message(
+                f"The following are treated as regions, although they look like {what}: {listed(names)}. ",
+                _remedy(what, names),
+                ".",
+            )
             for what, names in groups.items()
         ),
         *(Message(text, Remedy(setting), ".") for applies, text, setting in doubts if applies),

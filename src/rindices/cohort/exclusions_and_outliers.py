@@ -80,8 +80,8 @@ def find_outliers(
         most = int(np.argmax(deviation[position]))
         cells[position][regions[most]] = value = float(block[position, most])
         notes[position]["distance"] = (
-            f"distance {distance[position]:.2f} (usually below {np.exp(limit[position]):.2f}), "
-            f"mainly because of {regions[most]} = {shown(value)}"
+            f"the distance from the controls is {distance[position]:.2f} (usually below "
+            f"{np.exp(limit[position]):.2f}), mainly because of {regions[most]} = {shown(value)}"
         )
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
@@ -90,7 +90,7 @@ def find_outliers(
         for position in np.flatnonzero((size < low) | (size > high)).tolist():
             percent = measures["size"][position]
             notes[position]["size"] = (
-                f"regions {abs(percent):.0f} % {'larger' if percent > 0 else 'smaller'} than usual overall"
+                f"all regions together are {abs(percent):.0f} % {'larger' if percent > 0 else 'smaller'} than usual"
             )
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
@@ -99,7 +99,7 @@ def find_outliers(
         beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
         cells[position] |= beyond
         said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
-        notes[position]["farthest"] = f"{said}, more than {_FAR_CELL:.0f} robust sd from the median"
+        notes[position]["farthest"] = f"more than {_FAR_CELL:.0f} robust sd from the median: {said}"
     outliers = {at: Outlier(at, "; ".join(notes[at].values()), cells[at]) for at in sorted(notes)}
     return measures, outliers, {at: [*notes[at]] for at in outliers}
 
@@ -237,9 +237,10 @@ class Record:
         if rows:
             self.doubts.append(
                 Message(
-                    f"{counted(len(rows), 'row has', 'rows have')} missing regions, at most {gaps.sum(axis=1).max()} "
-                    f"of {len(names)} per row ({listed(names[gaps.any(axis=0)])}). Missing values are imputed from the "
-                    "other regions and the covariates. To use only people with complete data, use ",
+                    f"{counted(len(rows), 'row lacks', 'rows lack')} values of some regions "
+                    f"({listed(names[gaps.any(axis=0)])}), at most {gaps.sum(axis=1).max()} of {len(names)} in any "
+                    "row. Missing values are imputed from the other regions and the covariates. To use only people "
+                    "with complete data, use ",
                     Remedy("complete_only", True),
                     ".",
                 )
@@ -304,7 +305,7 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
                 f"At least {MIN_PEOPLE} {group} are needed, but only "
                 f"{counted(number, 'person has', 'people have')} the label "
                 f"{' '.join([listed(labels, joiner=' or ') + '.', *record.warning()])}\n"
-                f"Add people, or treat other labels as {group} with ",
+                f"Add people, or include other labels among the {group} with ",
                 Remedy(name),
                 ".",
             )
@@ -329,12 +330,11 @@ def _leave_out_outliers(
     elif outliers:
         record.doubts.append(
             Message(  # warnings are stored, so they contain no one's values
-                f"{counted(len(outliers), 'person lies', 'people lie')} far from all others, possibly because of "
-                f"errors: {listed_rows(observed.roster.rows[who], 10)}. Check the table (after training, the column "
-                "flags of people.csv describes what is unusual), or exclude "
+                f"{counted(len(outliers), 'person is an outlier', 'people are outliers')}, possibly because of errors "
+                f"in the table: {listed_rows(observed.roster.rows[who], 10)}. Check the table, or exclude "
                 f"{'this person' if len(outliers) == 1 else 'these people'} with ",
                 Remedy("drop_outliers", True),
-                ".",
+                ". After training, the column flags of people.csv describes what is unusual.",
             )
         )
 
@@ -345,8 +345,8 @@ def _refuse_own_sites(sites: pd.Series) -> None:
     if n_sites > len(sites) / _PEOPLE_A_SITE:
         raise InputError(
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values (such as "
-            f"{listed(sites.dropna().unique()[:3])}) for {counted(len(sites), 'person', 'people')}, many of whom would "
-            "be the only person at their site.\n"
+            f"{listed(sites.dropna().unique()[:3])}) for {counted(len(sites), 'person', 'people')}, which is fewer "
+            f"than {counted(_PEOPLE_A_SITE, 'person', 'people')} per site on average.\n"
             "Name another site column with ",
             Remedy("site"),
             "; if this one is correct, exclude people from small sites with ",
@@ -368,7 +368,7 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     n_people = present.value_counts().to_dict()
     which = listed(
         (
-            f"{site} ({counted(int(number), 'control')} of {counted(int(n_people[site]), 'person', 'people')})"
+            f"{site} ({counted(int(number), 'control')} among {counted(int(n_people[site]), 'person', 'people')})"
             for site, number in small.items()
         ),
         8,

@@ -197,7 +197,9 @@ class _Check:
         for source, wanted in (asked | follow_up_of(self._settings)).items():
             chosen[source] = expand_names(wanted, columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
-                raise InputError(f"The model needs column {taken[0]!r}.\nRemove it from ", Remedy(source), ".")
+                raise InputError(
+                    f"The model needs column {taken[0]!r} for another purpose.\nRemove it from ", Remedy(source), "."
+                )
         scores = tuple(dict.fromkeys(name for source in chosen if source != "exclude" for name in chosen[source]))
         without_role = {*self._contract.ignored_columns}.union(*chosen.values())
         return scores, [name for name in free if name not in without_role and is_region_name(name)]
@@ -256,19 +258,23 @@ class _Check:
                 if spec.categories is not None and value not in spec.categories:
                     part.append(f"site {value} is unknown to the model, so its effect was not removed")
                 elif spec.limits is not None and not spec.limits[0] <= value <= spec.limits[1]:
-                    limit = f"below {shown(spec.minimum)}" if value < spec.limits[0] else f"above {shown(spec.maximum)}"
-                    part.append(f"{spec.name} {shown(value)} {limit}")
+                    limit = f"{shown(spec.minimum)} to {shown(spec.maximum)}"
+                    part.append(f"{spec.name} {shown(value)} outside the training range ({limit})")
         return pd.Series(["; ".join(part) for part in parts], index=covariates.index, name="flags")
 
     def _missing(self, block: NDArray[np.float64]) -> list[str]:
         """Report that regions are missing, in everyone or in some; the number for each person is in the flags."""
-        drawn = "Missing values are imputed from the other regions and the covariates, and intervals are wider"
+        drawn = "Missing values are imputed from the other regions and the covariates, which widens the intervals"
         if self._absent:
             return [
                 f"The table lacks {len(self._absent)} of the model's "
                 f"{counted(len(self._contract.features), 'region')}: {listed(self._absent)}. {drawn}."
             ]
-        return [f"Some people have missing regions. {drawn}; see the column flags."] if np.isnan(block).any() else []
+        return (
+            [f"Not everyone has values for all regions. {drawn}. The column flags lists each person's missing regions."]
+            if np.isnan(block).any()
+            else []
+        )
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""
@@ -276,4 +282,7 @@ class _Check:
             raise refusal(problems)
         if not self._reasons[""]:
             why = listed(f"{reason} ({number:,})" for reason, number in self._reasons.items() if reason)
-            raise InputError(f"No one is left to score: {why}.\nFill in or correct the cells, or add people.")
+            raise InputError(
+                f"No one is left to score, because everyone was excluded: {why}.\n"
+                "Fill in or correct the cells, or add people."
+            )

@@ -255,8 +255,8 @@ def check_follow_up(
     for name, need in _NEEDS.items():
         if name in columns and need not in columns:
             raise InputError(
-                f"{FOLLOW_UP[name].capitalize()} is specified ({columns[name]!r}), but "
-                f"{FOLLOW_UP[need]} is not.\nName the missing column with ",
+                f"A column is named for {FOLLOW_UP[name]} ({columns[name]!r}), but none for {FOLLOW_UP[need]}.\n"
+                "Name that column with ",
                 Remedy(need, Blank("COLUMN")),
                 ".",
             )
@@ -269,9 +269,9 @@ def check_follow_up(
     n_events = int((values["event"][asked & known] == 1).sum()) or int((values["event"][known] == 1).sum())
     if n_events == 0:
         raise InputError(
-            f"No one has the event: column {columns['event']!r} contains no 1 in rows where {columns['time']!r} "
-            "is known.\n"
-            "Name the event column with ",
+            f"No events were found: column {columns['event']!r} is never 1 in rows where {columns['time']!r} has a "
+            "value.\n"
+            "Name the correct event column with ",
             Remedy("event", Blank("COLUMN")),
             ", enter 1 where the event occurred, or omit the follow-up.",
         )
@@ -283,7 +283,8 @@ def check_follow_up(
         *left_out,
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
-            "covariates), fewer than ten per variable, so hazard ratios are descriptive only. Wait for more events",
+            "covariates), which is fewer than ten per variable, so hazard ratios are descriptive only. Wait for more "
+            "events",
             *fewer,
             ".",
         ),
@@ -336,16 +337,26 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
             (one, np.isfinite(given[one]) & ~np.isin(given[one], (0, 1)), "is neither 0 nor 1", either)
             for one in ("event", "competing")
         ),
-        ("entry", given["entry"] >= time, order, "Exclude people who were never observed"),
-        ("last_without", (last > time) | ((last >= time) & occurred), order, "The event must occur later"),
-        ("competing", occurred & (given["competing"] == 1), "is 1, but so is the event", "Only the first event counts"),
+        ("entry", given["entry"] >= time, order, "Exclude people who were not observed at all"),
+        (
+            "last_without",
+            (last > time) | ((last >= time) & occurred),
+            order,
+            "The event must occur after the last time without it",
+        ),
+        (
+            "competing",
+            occurred & (given["competing"] == 1),
+            "is 1 although the event is 1 as well",
+            "Only the first event counts",
+        ),
     ):
         if wrong.any():
             place, people = int(wrong.argmax()), counted(pd.Index(ids)[wrong].nunique(), "person", "people")
             raise InputError(
-                f"{FOLLOW_UP[name].capitalize()} {what}: column {columns[name]!r}, person {ids[place]}, found "
-                f"{shown(float(values[name][place]))} ({people} in all)."
-                f"\n{advice}. Correct the cells or leave them empty, or name another column with ",
+                f"{FOLLOW_UP[name].capitalize()} {what} for person {ids[place]}: column {columns[name]!r} contains "
+                f"{shown(float(values[name][place]))} (such cells occur in {people}).\n"
+                f"{advice}. Correct the cells or leave them empty, or name another column with ",
                 Remedy(name, Blank("COLUMN")),
                 ".",
             )

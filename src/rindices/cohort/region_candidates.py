@@ -54,13 +54,13 @@ class Candidates(NamedTuple):
         if not self.strangers:
             return []
         them, theirs = (
-            ("they are regions", "their names nor their")
+            ("they are regions", "the names nor the")
             if len(self.strangers) > 1
-            else ("it is a region", "its name nor its")
+            else ("it is a region", "the name nor the")
         )
         like = f", unlike those of the other {len(self.regions)} numeric columns" if self.regions else ""
         what = (
-            f"{listed(self.strangers, 12)}: neither {theirs} values show that {them}{like}. Ages, scores, counts and "
+            f"Neither {theirs} values of {listed(self.strangers, 12)} show that {them}{like}. Ages, scores, counts and "
             "scan numbers must not be used for training."
         )
         ways = [Message(f"if {them}, name all regions with ", Remedy("features", self.regions + self.strangers))]
@@ -103,7 +103,7 @@ def choose_regions(
     for name in (*left_out, *chosen):
         if name in taken:
             raise InputError(
-                f"Column {name!r} is {taken[name]}, so it cannot also be in ",
+                f"Column {name!r} is {taken[name]}, so it cannot also be named with ",
                 Remedy("exclude" if name in left_out else "features"),
                 ".\nChoose one or the other.",
             )
@@ -115,7 +115,7 @@ def choose_regions(
         aside = listed(f"{name} ({why})" for name, why in sorted_out.aside.items())
         raise InputError(
             f"At least {MIN_REGIONS} regions are needed, but the table has {few}.",
-            f" Not regions: {aside}." if aside else "",
+            f" These columns do not count as regions: {aside}." if aside else "",
             "\nCheck ",
             Remedy("features"),
             " and ",
@@ -152,8 +152,7 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     strangers = _unidentified(others, {name for name in others if name in known})
     regions = tuple(str(name) for name in others if name not in strangers)
     computed = Message(
-        f"Excluded because they are computed from other columns: {_with_reasons(totals)}. To include them, name all "
-        "regions with ",
+        f"Columns computed from others are excluded: {_with_reasons(totals)}. To include them, name all regions with ",
         Remedy("features"),
         ".",
     )
@@ -176,9 +175,7 @@ def _totals(numbers: pd.DataFrame, known: Mapping[str, KnownColumn]) -> dict[str
         by_name = {}
     left = [str(name) for name in numbers if name not in by_name]
     sums = {
-        left[
-            place
-        ]: f"{'the sum or mean' if len(parts) > 1 else 'a copy'} of {listed((left[k] for k in parts), 2, ' + ')}"
+        left[place]: f"{'the sum or mean' if len(parts) > 1 else 'a copy'} of {listed((left[k] for k in parts), 2)}"
         for place, parts in copies_and_sums(left, numbers[left].to_numpy()).items()
     }
     return by_name | sums
@@ -209,7 +206,7 @@ def _notes(aside: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
     kinds = {name: known[name].kind if name in known and why != _MUSE_SUM else why for name, why in aside.items()}
     notes: list[Text] = [
         Message(
-            f"{name} is the {kind}, not a region: use it with ",
+            f"{name} is the {kind}, not a region. To use it, name it with ",
             Remedy(_USES[kind], [name] if _USES[kind] == "covariates" else name),
             ".",
         )
@@ -218,10 +215,14 @@ def _notes(aside: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
     ]
     for why in dict.fromkeys(kind for kind in kinds.values() if kind not in _USES):
         names = [name for name, kind in kinds.items() if kind == why]
-        left_out = f"Not treated as regions because of their names: {listed(names, 3)} ({why})."
-        them = "it" if len(names) == 1 else "them"
-        use = (f" Use {them} with ", Remedy("clinical", names), ".") if why == "score" else ()
-        back = (f" To include {them}, name all regions with ", Remedy("features"), ".")
+        its, are, it, a_score, a_region = (
+            ("its name", "is not a region", "it", "a clinical score", "a region")
+            if len(names) == 1
+            else ("their names", "are not regions", "them", "clinical scores", "regions")
+        )
+        left_out = f"Judging by {its}, {listed(names, 3)} {are} ({why})."
+        use = (f" Use {it} as {a_score} with ", Remedy("clinical", names), ".") if why == "score" else ()
+        back = (f" To use {it} as {a_region}, name all regions with ", Remedy("features"), ".")
         notes.append(Message(left_out, *use, *(back if why in ("score", _QUALITY) else ())))
         if why == _MUSE_SUM:
             notes.append(

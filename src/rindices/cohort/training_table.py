@@ -238,7 +238,9 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     ]
     for name, part, option in given:
         if name in parts:
-            from_table = f" If {name!r} comes from a table of scores, remove it there." if name in scores else ""
+            from_table = (
+                f" If {name!r} comes from a table of scores, remove it from that table." if name in scores else ""
+            )
             raise InputError(
                 f"Column {name!r} is {parts[name]}, so it cannot also be {part}.\nName another column with ",
                 option,

@@ -193,10 +193,10 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
     _remove_others(folder, "pattern-*.nii.gz", painted)
     without_label, without_region = len({*measured} - {*regions}), len({*labels} - {*regions.index, 0})
     notes = {
-        counted(without_label, "region") + " without a label in the image": without_label,
-        counted(without_region, "label of the image", "labels of the image") + " without a region": without_region,
+        counted(without_label, "region has", "regions have") + " no label in the image": without_label,
+        counted(without_region, "label of the image has", "labels of the image have") + " no region": without_region,
     }
-    return painted, ", ".join(note for note, number in notes.items() if number)
+    return painted, " and ".join(note for note, number in notes.items() if number)
 
 
 def _whole_numbers(data: np.ndarray, path: Path) -> np.ndarray:
@@ -216,7 +216,7 @@ def _regions_of(names: pd.DataFrame) -> pd.Series:
     label, region = (next((name for name in options if name in names), None) for options in (_LABELS, _NAMES))
     if label is None or region is None:
         raise InputError(
-            f"The atlas table should have the columns 'label' and 'region', but it has {listed(names)}.\n"
+            f"The atlas table should have the columns 'label' and 'region', but its columns are {listed(names)}.\n"
             f"Provide a table of labels and regions with ",
             Remedy("atlas_table"),
             ".",

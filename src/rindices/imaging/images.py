@@ -80,7 +80,8 @@ def open_image(path: Path, what: str) -> Any:
     nibabel = library("nibabel")
     if not path.is_file():
         raise InputError(
-            f"{what}: no file was found at {path}.\nCheck the name; paths in a table are relative to its folder."
+            f"{what}: no file was found at {path}.\n"
+            "Check the name; paths in a table are relative to the table's folder."
         )
     try:
         image = nibabel.load(path)
@@ -92,7 +93,9 @@ def open_image(path: Path, what: str) -> Any:
             "Provide one file per person, each containing one volume."
         )
     if image.get_data_dtype().kind not in "biuf":
-        raise InputError(f"{what}: {path} contains {image.get_data_dtype()}, not numbers.\nProvide a numeric image.")
+        raise InputError(
+            f"{what}: {path} contains values of type {image.get_data_dtype()}.\nProvide an image of real numbers."
+        )
     return image
 
 
@@ -246,9 +249,9 @@ def _standard_brain(grid: Grid) -> np.ndarray:
         raise InputError(
             f"The maps cover only {100 * covered:.0f} % of the standard (MNI) brain, so they are probably not in MNI "
             "space.\n"
-            f"Provide a mask on the same grid as the maps with ",
+            "Use ",
             Remedy("mask"),
-            ".",
+            " to provide a mask on the same grid as the maps.",
         )
     return inside
 
@@ -259,7 +262,7 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
     values = np.unique(volume[~np.isnan(volume)])
     if len(values) != 2 and values.tolist() != [1]:  # a mask of ones takes every voxel
         raise InputError(
-            f"The mask {path} should contain two values, such as 0 and 1, but it contains "
+            f"The mask {path} should contain exactly two values, such as 0 and 1, but it contains "
             f"{counted(len(values), 'value')}.\n"
             "Threshold the image to create a mask."
         )
@@ -272,9 +275,7 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
         )
     voxels = np.flatnonzero(sampled(volume, own, grid, np.arange(np.prod(grid.shape)), linear=False) == values[-1])
     if not len(voxels):
-        raise InputError(
-            f"The mask {path} contains none of the maps' voxels.\nProvide a mask in the same space as the maps."
-        )
+        raise InputError(f"The mask {path} covers no voxel of the maps.\nProvide a mask in the same space as the maps.")
     return voxels
 
 
@@ -351,7 +352,7 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
     ]
     if problems:
         raise InputError(
-            f"{name} {problems[0]}\nIt should have one column {ID!r}, one column {PATH!r}, and a row for each image."
+            f"{name} {problems[0]}\nIt should have a column {ID!r}, a column {PATH!r}, and a row for each image."
         )
     columns = [column for column in (ID, VISIT, PATH) if column in table]
     checked = pd.DataFrame({column: as_text(table[column]) for column in columns}, index=range(2, len(table) + 2))

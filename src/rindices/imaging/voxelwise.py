@@ -180,8 +180,9 @@ def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     twice = table.loc[table.duplicated(by), ID]
     if len(twice):
         raise InputError(
-            f"{name} has maps from several visits for {counted(twice.nunique(), 'person', 'people')}, such as "
-            f"{twice.iloc[0]!r}, but the run has one scan per person.\nKeep only the maps of the scans used in the run."
+            f"{name} has maps from several visits for {counted(twice.nunique(), 'person', 'people')} (for example, "
+            f"{twice.iloc[0]!r}), but the run has one scan per person.\n"
+            "Keep only the maps of the scans used in the run."
         )
     wanted = pd.MultiIndex.from_frame(pd.DataFrame({column: as_text(people[column]) for column in by}))
     rows = pd.MultiIndex.from_frame(table[by]).get_indexer(wanted)
@@ -189,7 +190,7 @@ def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     if (rows < 0).all():
         keys = [repr("/".join(map(str, key))) for key in (table[by].iloc[0], wanted[0])]
         raise InputError(
-            f"{name} has no maps for anyone in the run: its ids look like {keys[0]}, but those in the run look like "
+            f"{name} has no map for anyone in the run: its ids look like {keys[0]}, but those in the run look like "
             f"{keys[1]}.\n"
             f"Use the same values of {listed(by, joiner=' and ')} in both."
         )
@@ -205,8 +206,8 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
     repeated = people["participant_id"][pd.Series(as_text(people["participant_id"])).duplicated().to_numpy()]
     if len(repeated):
         raise InputError(
-            f"{repeated.iloc[0]!r} has several rows of R-indices, but each person can appear only once in a "
-            "comparison.\n"
+            f"Participant {repeated.iloc[0]!r} has several rows of R-indices, but each person can appear only once in "
+            "a comparison.\n"
             "Keep one visit per person."
         )
     columns, complete = design(covariates[kept])
@@ -243,7 +244,7 @@ def _planned(
     reasons = (
         (few_patients, f"fewer than {FEWEST_PEOPLE} patients"),
         (few_controls, f"fewer than {FEWEST_PEOPLE} controls"),
-        (model is None, "the covariates alone distinguish these people"),
+        (model is None, "the covariates fully explain what is compared"),
         (model is not None and model.freedom < FEWEST_PEOPLE, "too few people for the number of covariates"),
     )
     note = next((reason for applies, reason in reasons if applies), "")
@@ -276,14 +277,15 @@ def _checked_values(file: MapFile, space: Space) -> np.ndarray:
     if finite.mean() < 1 - _MOST_GAPS:
         raise InputError(
             f"{file.name}: {file.path} has missing values (NaN) in {100 - 100 * finite.mean():.0f} % of the voxels "
-            f"inside the mask.\nLeave the path empty, recreate the map, or provide a smaller mask with ",
+            "inside the mask.\n"
+            "Leave the path empty to exclude this person, recreate the map, or provide a smaller mask with ",
             Remedy("mask"),
             ".",
         )
     if np.ptp(values[finite]) == 0:
         raise InputError(
             f"{file.name}: {file.path} has the value {values[finite][0]:.4g} at every voxel inside the mask.\n"
-            "Leave the path empty, or recreate the map."
+            "Leave the path empty to exclude this person, or recreate the map."
         )
     return values
 

@@ -181,13 +181,14 @@ def _array(of: Any, name: str, shape: tuple[int | None, ...], where: str) -> np.
     array = of.get(name) if isinstance(of, dict) else None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
         raise ArchiveError(
-            f"its {where} should have an array of numbers {name!r}, but this is a {type(array).__name__}"
+            f"its {where} should contain an array of numbers called {name!r}, but "
+            f"{'there is none' if array is None else f'this has the type {type(array).__name__}'}"
         )
     if array.ndim != len(shape) or any(want not in (None, n) for want, n in zip(shape, array.shape, strict=True)):
         expected = " × ".join("any" if length is None else str(length) for length in shape)
-        raise ArchiveError(f"its {where} has {name!r} with shape {array.shape}, expected {expected}")
+        raise ArchiveError(f"in its {where}, the shape of {name!r} is {array.shape}, but {expected} was expected")
     if not (np.abs(array.astype(np.float64)) <= _LARGEST_NUMBER).all():
-        raise ArchiveError(f"its {where} has numbers in {name!r} that are not finite, or beyond {_LARGEST_NUMBER:g}")
+        raise ArchiveError(f"in its {where}, {name!r} has numbers that are not finite or exceed {_LARGEST_NUMBER:g}")
     return array.astype(np.float64)
 
 
@@ -195,7 +196,7 @@ def _scaler(content: dict) -> ControlScaler:
     where = "normalization_variables"
     mean = _array(content.get(where), "cn_mean", (None,), where)
     if not 1 <= len(mean) <= _MOST_REGIONS:
-        raise ArchiveError(f"it has {len(mean)} regions")
+        raise ArchiveError(f"it has {len(mean):,} regions, but should have 1 to {_MOST_REGIONS:,}")
     sd = _array(content.get(where), "cn_std", mean.shape, where)
     if not (sd > 0).all():
         raise ArchiveError("its standard deviations of controls should be above 0")
@@ -212,7 +213,7 @@ def _correction(content: dict, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
     greatest = _array(variables, "max_cov", least.shape, where)
     effects = _array(variables, "beta", (len(least), n_regions), where)
     if not (greatest > least).all():
-        raise ArchiveError("a covariate of its correction has no range")
+        raise ArchiveError("for a covariate of its correction, the maximum is not above the minimum")
     return np.stack([least, greatest], axis=1), effects
 
 
@@ -220,7 +221,7 @@ def _models(state: dict, n_regions: int) -> Parameters:
     """Return the networks as one model; their shapes must be those of our networks."""
     n_patterns = len(_array(state.get("netDecomposer"), "model.1.bias", (None,), "netDecomposer")) // n_regions
     if not 1 <= n_patterns <= _MOST_PATTERNS:
-        raise ArchiveError(f"it has {n_patterns} patterns")
+        raise ArchiveError(f"it has {n_patterns:,} patterns, but should have 1 to {_MOST_PATTERNS}")
     shapes = networks.shapes(networks.sizes(n_regions, n_patterns))
     read = []
     for source, places, layers in list(zip(_NETWORKS, _LAYERS, shapes, strict=True))[:4]:  # there is no linear model
@@ -228,7 +229,7 @@ def _models(state: dict, n_regions: int) -> Parameters:
         stored: Any = state.get(source)
         read.append({layer: _layer(stored, source, places[layer], shape) for layer, shape in layers.items()})
         if unknown := sorted(one_line(name) for name in stored if name not in expected):
-            raise ArchiveError(f"its {source} has the unknown array {unknown[0]!r}")
+            raise ArchiveError(f"its {source} contains the unknown array {unknown[0]!r}")
     return Parameters(*read)
 
 

@@ -62,8 +62,8 @@ def import_official(
         curves = fit_curves(source.models, np.ones((1, source.n_regions)))
     if not np.isfinite(curves).all():
         raise InputError(
-            f"The R-indices of the model in {path} are the same at all severities, or not finite, so people cannot be "
-            "scored with it.\n"
+            f"The R-indices of the model in {path} are either the same at all severities or not finite, so people "
+            "cannot be scored with it.\n"
             "Choose another entry or checkpoint."
         )
     fitted = {
@@ -124,8 +124,8 @@ def origin(source: OfficialModel) -> str:
     if source.published is None:
         return ""
     order = source.published.order
-    moved = ", ".join(f"r{new} is {old + 1}" for new, old in enumerate(order, start=1) if old + 1 != new)
-    numbered = f" Patterns are numbered as published; in the file, {moved}." if moved else ""
+    moved = ", ".join(f"r{new} is pattern {old + 1}" for new, old in enumerate(order, start=1) if old + 1 != new)
+    numbered = f" Patterns are numbered as in the publication; in the file, {moved}." if moved else ""
     return f"The model was published by the authors of the method ({source.published.title}).{numbered}"
 
 
@@ -140,7 +140,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
     if len(names) != len(ranges):
         expected = f"{counted(len(ranges), 'covariate')} (with the ranges {spans})" if ranges else "no covariates"
         raise InputError(
-            f"The checkpoint was trained on data corrected for {expected}, but {len(names) or 'none'} "
+            f"The model was trained on data corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
             *(("Name them in the checkpoint's order with ", in_order) if ranges else ("Omit ", Remedy("covariates"))),
             ".",
@@ -150,7 +150,8 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         if meant and role != meant:
             raise InputError(
                 f"Covariate {name!r} cannot range from {shown(low)} to {shown(high)}: these values do not look like "
-                f"{_IN_WORDS[meant]}.\nThe ranges in the checkpoint are {spans}. Name them in this order with ",
+                f"{_IN_WORDS[meant]}.\n"
+                f"The ranges in the checkpoint are {spans}. Name the covariates in this order with ",
                 in_order,
                 ".",
             )

@@ -91,7 +91,11 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
             if column_of
             else "No column looks like a MUSE region."
         )
-        most = "" if complete else f" More than a fifth of the {len(_RECIPE)} inputs are missing ({n_missing})."
+        most = (
+            ""
+            if complete
+            else f" As a result, {n_missing} of the {len(_RECIPE)} inputs are missing, more than a fifth."
+        )
         raise InputError(
             f"The table lacks {len(missing)} of {len(wanted)} MUSE regions: {listed(missing, limit=10)}.{most}\n"
             f"{seen}\nUse column names such as MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
@@ -165,7 +169,7 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
     for number in (number for group in _RECIPE.values() for number in group):
         if len(columns_of[number]) > 1:
             raise InputError(
-                f"MUSE region {number} ({MUSE_REGIONS[number].title}) occurs {len(columns_of[number])} times: "
+                f"MUSE region {number} ({MUSE_REGIONS[number].title}) is in {len(columns_of[number])} columns: "
                 f"{listed(columns_of[number])}.\nKeep either raw or harmonised volumes, and exclude the others with ",
                 Remedy("exclude"),
                 ".",
@@ -178,7 +182,7 @@ def _refuse_text(volumes: pd.DataFrame) -> None:
         if column.dtype.kind != "f" and column.notna().any():
             row = int(np.flatnonzero(column.notna() & pd.to_numeric(column, errors="coerce").isna())[0])
             raise InputError(
-                f"Column {name!r} should contain volumes, but row {spreadsheet_rows(volumes)[row]} has the text "
+                f"Column {name!r} should contain volumes, but row {spreadsheet_rows(volumes)[row]} contains the text "
                 f"{column.iloc[row]!r}.\nCorrect the cell."
             )
 
@@ -192,10 +196,8 @@ def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
     factor = next((factor for factor in (1.0, _ML) if _LEAST_BRAIN <= typical * factor <= _LARGEST_BRAIN), None)
     if factor is None:
         raise InputError(
-            f"The 72 MUSE regions have a median sum of {shown(typical)}, but a whole brain is about "
-            "1,100,000 mm³ "
-            "or 1,100 mL.\nProvide uncorrected, unscaled volumes in mm³ or mL as written by MUSE, not "
-            "voxel counts."
+            f"The median sum of the 72 MUSE regions is {shown(typical)}, but a whole brain has about 1,100,000 mm³ or "
+            "1,100 mL.\nProvide uncorrected, unscaled volumes in mm³ or mL as written by MUSE, not voxel counts."
         )
     in_other_unit = brains * (_ML if factor == 1.0 else 1.0)
     strange = (in_other_unit >= _LEAST_BRAIN) & (in_other_unit <= _LARGEST_BRAIN)

@@ -109,7 +109,7 @@ class _Machine:
             _ACTIONS[name](self, argument)
         else:
             about = "" if argument is None else f" ({one_line(argument)})"
-            raise ArchiveError(f"it contains the pickle instruction {name}{about}, which is not needed for numbers")
+            raise ArchiveError(f"it contains the pickle instruction {name}{about}, which numbers do not require")
 
     def take(self, number: int) -> list[Any]:
         return [self.stack.pop() for _ in range(number)][::-1]
@@ -162,7 +162,7 @@ def _pairs(items: list[Any]) -> dict[Any, Any]:
     """Return a dictionary. Deeply nested keys, or keys chosen to collide, could bring down the interpreter."""
     for key in items[::2]:
         if type(key) is not str and not (type(key) is int and abs(key) < _LARGEST_KEY):
-            raise ArchiveError(f"it has a dictionary with a {type(key).__name__} as key")
+            raise ArchiveError(f"it has a dictionary with a key of type {type(key).__name__}")
     return dict(zip(items[::2], items[1::2], strict=True))
 
 
@@ -238,7 +238,7 @@ def read_archive(path: str | Path) -> Any:
         raise ArchiveError(f"There is no checkpoint {path}.\nProvide a file written by torch.save.")
     size = path.stat().st_size
     if size > MOST_BYTES:
-        raise ArchiveError(f"{path} was not read: it has {size} bytes, more than {MOST_BYTES}.")
+        raise ArchiveError(f"{path} was not read: it has {size:,} bytes, but at most {MOST_BYTES:,} are accepted.")
     try:
         with zipfile.ZipFile(path) as archive:
             return _Archive(archive, size).load()
@@ -246,7 +246,7 @@ def read_archive(path: str | Path) -> Any:
         raise ArchiveError(f"{path} was not read: {error}.\nNothing in it was run.") from error
     except _BAD_ZIP as error:
         raise ArchiveError(
-            f"{path} is not a zip archive, as torch has written them since version 1.6, or it is truncated or damaged "
+            f"{path} is truncated, damaged, or not a zip archive of the kind that torch has written since version 1.6 "
             f"({one_line(error)}).\nCopy it again. If it is an older checkpoint that you trust, load "
             "it in torch and save it again."
         ) from error
@@ -276,7 +276,7 @@ class _Archive:
             raise ArchiveError("its entries claim to be larger than the file")
         pickles = [name for name in self.entries if name.endswith("/data.pkl")]
         if len(pickles) != 1:
-            raise ArchiveError(f"it should contain one folder with a data.pkl, but has {len(pickles)}")
+            raise ArchiveError(f"it should contain exactly one folder with a file data.pkl, but it has {len(pickles)}")
         self.folder = pickles[0].removesuffix("/data.pkl")
 
     def load(self) -> Any:
@@ -284,8 +284,8 @@ class _Archive:
         order = self.read("byteorder") if f"{self.folder}/byteorder" in self.entries else b"little"
         if order != b"little":
             raise ArchiveError(
-                f"its numbers are in the byte order {one_line(order.decode('latin1'))}, but only little-endian "
-                "numbers are read"
+                f"its numbers are stored in the byte order {one_line(order.decode('latin1'))}, but only little-endian "
+                "numbers can be read"
             )
         return run_pickle(self.read("data.pkl"), {**_CALLS, "_codecs.encode": self.encode}, self.block)
 
@@ -329,7 +329,7 @@ class _Archive:
 def _number_type(text: Any = None, *_: Any) -> np.dtype:
     if type(text) is not str or text not in _NUMPY_TYPES:
         kind = text if type(text) is str else type(text).__name__
-        raise ArchiveError(f"it contains an array of numpy type {one_line(kind)}, but only plain numbers are read")
+        raise ArchiveError(f"it contains an array of numpy type {one_line(kind)}, but only plain numbers can be read")
     return np.dtype(text).newbyteorder("<")
 
 
@@ -371,7 +371,7 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
 
 def _check_counts(numbers: Any) -> None:
     if type(numbers) is not tuple or len(numbers) > _MOST_AXES or not all(map(_is_count, numbers)):
-        raise ArchiveError("the size of an array should be a few non-negative integers")
+        raise ArchiveError("the size of an array is not a short list of non-negative integers")
 
 
 def _is_count(number: Any) -> bool:

@@ -151,8 +151,9 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
         below = [cell for cell in cells if re.fullmatch(r"[+-]?\d{2,3}", cell)]
         if commas and below and len(commas) + len(below) == len(cells) and all(map(_COMMA_THOUSANDS.fullmatch, commas)):
             raise InputError(
-                f"Column {name!r} has {commas[0]!r} and {below[0]!r}: the comma seems to be a thousands separator, "
-                "not a decimal comma.\nWrite numbers without thousands separators."
+                f"Column {name!r} contains {commas[0]!r} and {below[0]!r}: the comma seems to be a thousands "
+                "separator, not a decimal comma.\n"
+                "Write numbers without thousands separators."
             )
     first = next(((name, match[0]) for name, text in texts.items() if (match := _THOUSANDS.search(text))), None)
     if first is not None and any(map(_COMMA.search, texts.values())):
@@ -160,7 +161,7 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
         row = frame.index[int((frame[name] == cell).to_numpy().argmax())] + 2
         decimal = f", or write a decimal point as a comma ({cell.replace('.', ',')})" if cell.count(".") == 1 else ""
         raise InputError(
-            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to be "
+            f"Column {name!r} contains {cell!r} in row {row} of a file with decimal commas: the point seems to be "
             "a thousands separator.\n"
             f"Remove thousands separators from all cells (here: {cell.replace('.', '')}){decimal}."
         )

@@ -66,7 +66,7 @@ class CovariateSpec:
     def _is_consistent(self) -> Self:
         if self.categories is not None:
             if not self.categories or len(set(self.categories)) != len(self.categories):
-                raise ValueError(f"{self.name!r} needs at least one category, with no duplicates")
+                raise ValueError(f"{self.name!r} needs at least one category, without duplicates")
         elif self.minimum is None or self.maximum is None or self.minimum > self.maximum:
             raise ValueError(f"{self.name!r} should have categories, or a minimum no greater than its maximum")
         return self
@@ -175,22 +175,22 @@ class CovariateField(NumberField):
             was = " and ".join(map(shown, spec.codes or ())) or limits
             problems[0] = Problem(
                 Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was})."),
-                ("code it as in the training table", *problems[0].remedies),
+                ("code the covariate as in the training table", *problems[0].remedies),
             )
         if self._unknown.counts:
             place, value = self._unknown.first[self.name]
             text = (
                 f"Covariate {self.name!r} was coded {listed(map(shown, self._known or ()), 10)} in training, but "
-                f"{listed(sorted(self._unknown.values), 10)} in this table.\n"
-                f"The first unknown value is {value!r} in {place} "
-                f"({counted(self._unknown.counts[self.name], 'person', 'people')} in all)."
+                f"contains {listed(sorted(self._unknown.values), 10)} in this table.\n"
+                f"The first unknown value is {value!r}, in {place}; "
+                f"{counted(self._unknown.counts[self.name], 'person has', 'people have')} such a value."
             )
             of_site = (
                 Message("adapt the model with controls from the new site (", ADAPT, ")"),
-                Message("leave these people uncorrected with ", Remedy("new_sites", "uncorrected")),
+                Message("leave the effect of this site uncorrected with ", Remedy("new_sites", "uncorrected")),
             )
             others = of_site if self._is_site else ("remove these people",)
-            problems.append(Problem(text, ("code it as in the training table", *others)))
+            problems.append(Problem(text, ("code the covariate as in the training table", *others)))
         return problems
 
 
@@ -209,8 +209,9 @@ class ScoreField(NumberField):
         for code in np.unique(values[suspects]).tolist():
             self.notes.append(
                 Message(
-                    f"{counted(int((values == code).sum()), 'person has', 'people have')} {self.name} = {shown(code)}, "
-                    "which looks like a code for a missing value and is not used. If it is a code, declare it with ",
+                    f"{counted(int((values == code).sum()), 'person has', 'people have')} {self.name} = "
+                    f"{shown(code)}, which looks like a code for a missing value and is not used. If it is such a "
+                    "code, declare it with ",
                     Remedy("missing", [shown(code)]),
                     ", or leave these cells empty.",
                 )
@@ -219,7 +220,7 @@ class ScoreField(NumberField):
 
     def check(self) -> list[Problem]:
         """Return the problems of the score: text among numbers, infinite numbers."""
-        infinite = Problem(f"Infinite values: {', '.join(self.impossible.cells)}.", (CORRECT,))
+        infinite = Problem(f"These values are infinite: {', '.join(self.impossible.cells)}.", (CORRECT,))
         return self._text_problems() + ([infinite] if self.impossible.cells else [])
 
 
@@ -234,7 +235,8 @@ class BackgroundField(ScoreField):
         if number := self.text.counts[self.name]:
             row = self.text.first[self.name][0].partition(" (")[0]  # without the id
             self.notes.append(
-                f"{self.name} contains text among its numbers ({counted(number, 'cell')}, {row}) and is not used."
+                f"Column {self.name!r} contains text among its numbers ({counted(number, 'cell')}, the first in "
+                f"{row}) and is not used."
             )
         return seen
 

@@ -74,7 +74,7 @@ class DiagnosisField(Field):
         labels = [label for label in counts if label != NO_LABEL]
         if not labels:
             raise InputError(
-                f"No one has a label in {self._where}.\nExpected each person's diagnosis, such as CN or AD."
+                f"No one has a label in {self._where}.\nIt should contain each person's diagnosis, such as CN or AD."
             )
         usual = CONTROL_NAMES | {code for name in CONTROL_NAMES for code in self._codes.get(name, ())}
         sick = self._requested(self._patients, counts, "patients")
@@ -83,7 +83,7 @@ class DiagnosisField(Field):
         healthy = healthy or self._usual_controls(controls, counts)
         if both := [label for label in healthy if label in sick]:
             raise InputError(
-                f"The label {both[0]!r} is in both ",
+                f"The label {both[0]!r} is named with both ",
                 Remedy("control"),
                 " and ",
                 Remedy("patients"),
@@ -114,9 +114,9 @@ class DiagnosisField(Field):
         known = {*counts, *chain(*self._codes.values())} - {NO_LABEL}
         if unknown := [label for label in wanted if label not in known]:
             raise InputError(
-                f"The label {unknown[0]!r} (from ",
+                f"The label {unknown[0]!r}, named with ",
                 Remedy(name),
-                f") does not occur in {self._where}."
+                f", does not occur in {self._where}."
                 f"{did_you_mean(unknown[0], [*counts, *self._codes])}\nLabels found: {labels_with_counts(counts)}.\n"
                 f"Spell it as in the table, or remove it from ",
                 Remedy(name),
@@ -161,7 +161,9 @@ class DiagnosisField(Field):
             f"Cannot tell which people are patients: {self._where} has "
             f"{counted(len(others), 'label')} other than those of the controls."
             f"\nLabels found: {labels_with_counts(counts)}.\n",
-            Message(f"{listed(meant)} may also be controls; if so, use ", Remedy("control", [*healthy, *meant]), ". ")
+            Message(
+                f"{listed(meant)} may also denote controls; if so, use ", Remedy("control", [*healthy, *meant]), ". "
+            )
             if meant
             else "",
             "Specify the patient labels, for example ",
@@ -262,4 +264,4 @@ class RegionField(NumberField):
 
 def missing_regions(names: Sequence[str]) -> str:
     """Describe which regions a person lacks."""
-    return f"{counted(len(names), 'region')} missing ({listed(names, 5)})"
+    return f"values missing in {counted(len(names), 'region')} ({listed(names, 5)})"

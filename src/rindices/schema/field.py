@@ -29,8 +29,8 @@ CORRECT = "correct the cells"
 # The remedy for missing and impossible values; the rule is in `rindices.cohort.exclusions_and_outliers`.
 LEAVE_OUT = Message("exclude these people with ", Remedy("drop_missing", True))
 _POSSIBLE = (
-    "Ages must lie between 0 and 120, sex must have two codes, and sizes must be positive and not far from all "
-    "others. Are these codes for missing values?"
+    "Ages must lie between 0 and 120, sex must have two codes, and sizes must be positive and not far from those of "
+    "other people. Impossible values may be codes for missing values."
 )
 _MOST_LINES = 2  # on columns with text
 _MOST_CELLS = 6  # listed individually
@@ -169,12 +169,12 @@ class NumberField(Field):
         lines = []
         for name in names[:_MOST_LINES]:
             (place, value), others = self.text.first[name], self.text.counts[name] - 1
-            more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""
+            more = f", and {counted(others, 'more cell contains', 'more cells contain')} text" if others else ""
             lines.append(
-                f"Column {name!r} ({self.kind}) should contain numbers, but {place} has the text {value!r}{more}."
+                f"Column {name!r} ({self.kind}) should contain numbers, but {place} contains the text {value!r}{more}."
             )
         if rest := names[_MOST_LINES:]:
-            lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
+            lines.append(f"{counted(len(rest), 'more column contains', 'more columns contain')} text: {listed(rest)}.")
         words = [value for value in self.text.values if not spelling_hint(value).startswith("Write")]
         codes = Message("declare codes for missing values with ", Remedy("missing", words))
         hint = next(filter(None, (spelling_hint(self.text.first[name][1]) for name in names)), "")
@@ -203,7 +203,7 @@ class NumberField(Field):
         if not counts:
             return []
         more = f" and {counts.total() - len(cells)} more" if counts.total() > len(cells) else ""
-        remedies = (CORRECT, Message("name codes with ", Remedy("missing")), LEAVE_OUT)
+        remedies = (CORRECT, Message("declare codes for missing values with ", Remedy("missing")), LEAVE_OUT)
         return [
             Problem(
                 f"Impossible values in {counted(len(counts), 'column')} ({counted(counts.total(), 'cell')}): "

@@ -45,17 +45,17 @@ class IdField(Field):
             return []
         key, others = again.iloc[0], len(again.drop_duplicates()) - 1
         places = listed(again.index[(again == key).all(axis=1)], joiner=" and ")
-        more = f" ({counted(others, 'other')} repeated as well)" if others else ""
+        more = f" ({counted(others, 'other is', 'others are')} repeated as well)" if others else ""
         if len(self._columns) == 1:
             text = f"Every person needs a unique id, but {key.iloc[0]!r} occurs in rows {places}{more}."
             visits = Message(
-                "if these are visits by the same person, name the visit column with ",
+                "if these rows are visits of the same person, name the visit column with ",
                 Remedy("visit", [*self._visits, Blank("COLUMN")][0]),
             )
             return [Problem(text, (visits, "make the ids unique"), (self.name,))]
         text = (
-            f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
-            f"{self._columns[1]!r}) in rows {places}{more}."
+            f"A person's visits must be different, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} "
+            f"(column {self._columns[1]!r}) in rows {places}{more}."
         )
         return [Problem(text, ("keep one of them", "correct the visits"), (self.name,))]
 
@@ -250,7 +250,7 @@ def years_since_first(
     back = ids[steps < 0].unique()
     contradicted = (
         f"In {len(back):,} of {counted(n_several, 'person', 'people')} with several visits, {name} decreases from one "
-        f"visit to the next in the order of {column!r} (participants {listed(back)})."
+        f"visit to the next when visits are ordered by column {column!r} (participants {listed(back)})."
     )
     if training and 1 - len(back) / n_several < _ENOUGH_GROW:
         raise refusal(
@@ -264,14 +264,14 @@ def years_since_first(
     if not n_old and np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
         if standing := ids[~grows].nunique():
             warnings += (
-                f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
-                "missing, so their change per year is unknown.",
+                f"In {counted(standing, 'person', 'people')}, age is missing or does not increase from visit to "
+                "visit, so their change per year is unknown.",
             )
         return _since_first(timeline, age).where(grows), f"the column {name!r}", warnings
     if n_old:
         warnings += (
-            f"Column {name!r} cannot be the time in years: {counted(n_old, 'value is', 'values are')} above "
-            f"{OLDEST:g}, as in months or days. Convert the ages to years.",
+            f"Column {name!r} cannot contain ages in years: {counted(n_old, 'value is', 'values are')} above "
+            f"{OLDEST:g}. If the ages are in months or days, convert them to years.",
         )
     if timeline.years is not None:
         return _since_first(timeline, timeline.years).mask(ids.isin(back)), "the labels of visits", warnings
@@ -281,8 +281,8 @@ def years_since_first(
         (
             *warnings,
             f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06 or "
-            "'week 12', and no column 'age' increases from visit to visit. Write the visits as dates (2021-03-31) or "
-            "times, or add the age in years at each visit.",
+            "'week 12', and there is no column 'age' that increases from visit to visit. Write the visits as dates "
+            "(2021-03-31) or times, or add the age in years at each visit.",
         ),
     )
 
@@ -299,7 +299,7 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
     alike = people[people.str.casefold().duplicated(keep=False)].sort_values(key=lambda names: names.str.casefold())
     warnings = [
         f"{len(alike):,} ids differ only in upper and lower case (participants {listed(alike)}). If they "
-        "are the same person's, write them alike and keep each scan once."
+        "belong to the same person, write them in the same way and keep each scan only once."
     ] * (len(alike) > 0)
     learned = group.where(group.isin(["control", "patient"])).set_axis(ids)
     sexes = {str(name): text_of(table[name]).set_axis(ids) for name in table if str(name).casefold() in SEX_NAMES}
@@ -311,8 +311,8 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
             warnings.append(
                 f"Column {name!r} differs between the visits of {whose}. Correct the cells."
                 if name
-                else f"{whose} changed between control and patient from visit to visit. Correct the cells if these are "
-                "not changes of diagnosis."
+                else f"{whose} changed from control to patient or back between visits. "
+                "If their diagnosis did not change, correct the cells."
             )
     return warnings
 

@@ -113,7 +113,7 @@ _NEAR = 0.25  # share of the power by which people in one unit may differ: heads
 _EXACT = 0.1  # by which the medians of two units may deviate from the power: one group may have smaller brains
 _NEARLY_ALL = 0.95  # share of people near a power of ten; lesions, which vary by orders of magnitude, fall below
 _SIZES = 0.98  # share of values above 0
-_ONE_UNIT = "convert them to one unit in the table"
+_ONE_UNIT = "convert all values to one unit in the table"
 
 
 def unit_problems(
@@ -159,16 +159,16 @@ def unit_problems(
     first = int(np.flatnonzero(comparable)[0]) if joint else single[0]
     power = joint or int(whole_power(powers)[first])
     times = f"{10 ** abs(power)} times {'larger' if power > 0 else 'smaller'}"
-    here = f"median {shown(float(median[first]))} in training, {shown(float(medians[first]))} here"
+    here = f"the median was {shown(float(median[first]))} in training but is {shown(float(medians[first]))} here"
     if joint:
-        guess = f"the model was trained on values in {unit}" if unit else "another unit?"
-        text = f"The values seem to be {times} than in training ({guess}).\nFor example {names[first]!r}: {here}."
+        guess = f"the model was trained on values in {unit}" if unit else "they may be in another unit"
+        text = f"The values seem to be {times} than in training ({guess}).\nIn column {names[first]!r}, {here}."
         return [Problem(text, ("convert the regions to the unit of the training table",))]
     columns = tuple(names[position] for position in single)
     text = (
         f"{counted(len(single), 'region seems', 'regions seem')} to be in a different unit from the others: "
         f"{listed(columns)}.\n"
-        f"Column {names[first]!r} is {times} than in training ({here})."
+        f"The values of column {names[first]!r} are {times} than in training: {here}."
     )
     return [Problem(text, ("correct the values in the table",), columns)]
 
@@ -195,7 +195,7 @@ def refuse_mixed_units(
     deviation = logarithm - centre
     overall = deviation.drop(columns=[*numbers], errors="ignore").median(axis=1).fillna(0.0)
     if everywhere := _difference(overall.to_numpy(), rows, group):
-        raise refusal([Problem(f"The values of {everywhere} the others' in all regions.", (_ONE_UNIT,))])
+        raise refusal([Problem(f"In all regions, the values of {everywhere} those of the others.", (_ONE_UNIT,))])
     if problems := _columns(deviation.sub(overall, axis=0), rows, group) or _sides(centre):
         raise refusal(problems)
 
@@ -204,7 +204,7 @@ def _columns(deviation: pd.DataFrame, rows: NDArray[np.int64], group: pd.Series)
     """Report columns that are in another unit in some of the people."""
     said = {str(name): _difference(values.to_numpy(), rows, group) for name, values in deviation.items()}
     columns = tuple(name for name, text in said.items() if text)
-    lines = [f"Column {name!r}: the values of {said[name]} the others'." for name in columns]
+    lines = [f"In column {name!r}, the values of {said[name]} those of the others." for name in columns]
     if len(lines) > 3:
         lines[3:] = [f"{counted(len(lines) - 3, 'more column is', 'more columns are')} affected in the same way."]
     return [Problem("\n".join(lines), (_ONE_UNIT,), columns)] if lines else []
@@ -266,7 +266,7 @@ def _times(power: float) -> str:
 
 UNIT = "z-scores"
 _RAW = "uncorrected z-scores"  # the unit to declare if they are yet to be corrected
-_SAY_SO = "; if they have not been adjusted for it, declare this with "
+_SAY_SO = "; if they have not been corrected yet, declare this with "
 _WORDS = frozenset({"z", "zs", "z-score", "z score", "z-scores", "z scores", "zscore", "zscores", "sd", "deviations"})
 _CENTRED, _LEAST_SPREAD, _LARGEST_SPREAD = 0.5, 0.4, 2.0  # of controls, who may come from another population
 _BELOW = 0.25  # share of values below 0, and above it
@@ -300,7 +300,10 @@ def deviation_unit(
     if not is_said and (unit is not None or not _look_like_deviations(controls)):
         return unit, []
     ways = [one for one in ("proportion", "covariates", "smooth", "interactions", "site") if getattr(settings, one)]
-    seem = f"The regions look like {UNIT}: in controls, their medians are close to 0 and their sd close to 1."
+    seem = (
+        f"The regions look like {UNIT}: in controls, their medians are close to 0, and their standard deviations are "
+        "close to 1."
+    )
     if not ways:
         return (unit, []) if is_said else (UNIT, [seem])
     they = f"The regions are {UNIT}, so they" if is_said else f"{seem} They"
@@ -309,7 +312,7 @@ def deviation_unit(
     raise InputError(
         f"{they} must not be corrected for {listed(covariates)} {'again' if is_said else 'twice'}.\nOmit ",
         *[part for way in ways for part in (", ", Remedy(way))][1:],
-        *(undo or ("; if they have not been adjusted, provide the original measures",)),
+        *(undo or ("; if they have not been corrected, provide the original measures",)),
         ".",
     )
 

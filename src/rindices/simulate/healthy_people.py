@@ -212,14 +212,16 @@ def _region_columns(controls: pd.DataFrame, regions: Sequence[str] | None) -> li
     repeated = controls.columns[controls.columns.duplicated()].tolist()
     if repeated:
         raise InputError(
-            "Column names in ", _OWN, f" should be unique, but these are repeated: {repeated}. Rename or drop them."
+            "Column names in ", _OWN, f" should be unique, but these are repeated: {repeated}. Rename or remove them."
         )
     numeric = list(controls.select_dtypes("number").columns)
     if regions is None:
         return [name for name in numeric if str(name).lower() not in NOT_REGIONS]
     unfit = [name for name in regions if name not in numeric]
     if unfit:
-        raise InputError("`regions` should be numeric columns of ", _OWN, f", but these are not: {unfit}. Drop them.")
+        raise InputError(
+            "`regions` should name numeric columns of ", _OWN, f", but these are not: {unfit}. Remove them."
+        )
     return list(dict.fromkeys(regions))
 
 
@@ -232,7 +234,7 @@ def _check_people(controls: pd.DataFrame) -> None:
             "Expected one row per person in ",
             _OWN,
             f", but some values of participant_id are missing or repeated: {', '.join(cells)}. "
-            "Keep one row per person, or drop the column to number people automatically.",
+            "Keep one row per person, or remove the column to have people numbered automatically.",
         )
     labels = controls.get("diagnosis", pd.Series(dtype=str)).value_counts()
     if len(labels) > 1:
@@ -240,7 +242,7 @@ def _check_people(controls: pd.DataFrame) -> None:
         raise InputError(
             "Expected only healthy people in ",
             _OWN,
-            f", but column 'diagnosis' has {len(labels)} labels: {said}. Keep the rows of controls only.",
+            f", but column 'diagnosis' has {len(labels)} labels: {said}. Keep only the rows of controls.",
         )
 
 
@@ -253,8 +255,8 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
         raise InputError(
             "Volumes in ",
             _OWN,
-            f" should be finite and non-negative, but found {first_of(volumes, wrong)}. Use raw rather than scaled "
-            "volumes, correct these values or remove their rows, and remove any columns that are not regions.",
+            f" should be finite and not negative, but found {first_of(volumes, wrong)}. Use raw rather than scaled "
+            "volumes, correct such values or remove their rows, and remove any columns that are not regions.",
         )
 
 
@@ -294,7 +296,7 @@ def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) ->
         raise InputError(
             f"Expected at least 1 control and 1 patient, and at most {n_rows:,} people in total (the rows of ",
             _OWN,
-            f"), but got {n_controls:,} controls and {n_patients:,} patients. Request fewer people or provide a "
+            f"), but got {n_controls:,} controls and {n_patients:,} patients. Request fewer people, or provide a "
             "table with more people.",
         )
     return n_controls, n_patients

@@ -86,12 +86,12 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "overlap": Kind("16 regions per pattern, half of them shared", LARGE_OVERLAP, shared=2),
         "scarce": Kind("only 4 regions per pattern, none shared", SCARCE, shared=0),
         "noise": Kind("as basic, but regions of a pattern shrink less uniformly", noise=0.2),
-        "mild": Kind("as basic, but less atrophy", atrophy=0.2),
-        "dense": Kind("every region in every pattern, most of them a little", shape="dense"),
+        "mild": Kind("as basic, but with less atrophy", atrophy=0.2),
+        "dense": Kind("every region in every pattern, most of them only slightly changed", shape="dense"),
         "half": Kind("each region in each pattern with probability one half", shape="half"),
-        "graded": Kind("as basic, but from strong to weak within a pattern", shape="graded"),
+        "graded": Kind("as basic, but with atrophy from strong to weak within a pattern", shape="graded"),
         "signed": Kind("as basic, but half of a pattern's regions grow", shape="signed"),
-        "shift": Kind("as basic, and all patients lose a little everywhere", shift=0.03),
+        "shift": Kind("as basic, but all patients also lose a little volume in every region", shift=0.03),
         "null": Kind("no disease: patients have the same distribution as controls", atrophy=0.0, noise=0.0),
     }
 )
@@ -187,8 +187,8 @@ def random_patterns(
     n_needed = n_patterns * stride + (shared if n_patterns < 3 else 0)
     if n_needed > len(regions):
         raise InputError(
-            f"Expected at least {n_needed} regions for {n_patterns} patterns of {size} regions each, but got "
-            f"{len(regions)}. "
+            f"At least {n_needed} regions are needed for {counted(n_patterns, 'pattern')} of {size} regions each, but "
+            f"there are {len(regions)}. "
             "Request fewer patterns, simulate a 'scarce' cohort (4 regions per pattern), or provide a table with more "
             "regions."
         )
@@ -202,7 +202,7 @@ SEVERITIES: Mapping[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = Mappi
         "uniform": ("uniform from 0 to 1", lambda share: share),
         "mild": ("mostly mild, Beta(1, 3)", lambda share: 1 - np.cbrt(1 - share)),
         "absent": (
-            "each pattern absent in half of the patients, and uniform in the others",
+            "each pattern absent in half of the patients and uniform in the others",
             lambda share: np.maximum(2 * share - 1, 0),
         ),
         "severe": ("mostly severe, Beta(3, 1)", np.cbrt),
@@ -241,7 +241,7 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
             Remedy("severity_correlation"),
             f" should be a number between {lowest} and 1, or a valid {n_patterns} x "
             f"{n_patterns} correlation matrix (symmetric and positive definite), but got "
-            f"{correlation}. Correct the value, or omit it for independent severities.",
+            f"{correlation}. Correct the value, or omit it to draw independent severities.",
         )
     return matrix
 
@@ -296,9 +296,8 @@ def draw_severities(
         return rows[rng.integers(len(rows), size=n_patients)], note
     if severities not in SEVERITIES:
         raise InputError(
-            "Expected ",
             Remedy("severities"),
-            f" to be one of {', '.join(SEVERITIES)}, or a table with the columns s1 to "
+            f" should be one of {', '.join(SEVERITIES)}, or a table with the columns s1 to "
             f"s{n_patterns}, but got {severities!r}.{did_you_mean(severities, list(SEVERITIES))} Choose one of these "
             "names, or check the file name.",
         )
@@ -322,11 +321,10 @@ def _given_severities(severities: pd.DataFrame | np.ndarray, n_patterns: int) ->
     given = [str(name) for name in table.columns if re.fullmatch(r"s[1-9]\d*", str(name))]
     if sorted(given) != names or table.empty:
         raise InputError(
-            "Expected ",
             Remedy("severities"),
-            f" to be a table with the columns {', '.join(names)}, one per pattern, and one row "
+            f" should be a table with the columns {', '.join(names)}, one per pattern, and one row "
             f"per patient, but got {counted(len(table), 'row')} with {listed(given or table.columns) or 'no columns'}. "
-            "Rename the columns, or choose the matching number of patterns with ",
+            "Rename the columns, or match the number of patterns to the table with ",
             Remedy("n_patterns"),
             ".",
         )
@@ -334,9 +332,10 @@ def _given_severities(severities: pd.DataFrame | np.ndarray, n_patterns: int) ->
     wrong = ~((values >= 0) & (values <= 1))
     if wrong.any():
         raise InputError(
-            "Expected numbers from 0 to 1 in ",
+            "All numbers in ",
             Remedy("severities"),
-            f", but found {first_of(table[names], wrong)}. Correct these cells, or remove their rows.",
+            f" should lie between 0 and 1, but found {first_of(table[names], wrong)}. Correct these cells, or remove "
+            "their rows.",
         )
     return values
 

@@ -189,7 +189,7 @@ def simulate_cohort(
     losses = regional_losses(chosen_kind, patterns, people.regions, pattern_rng)
     if chosen_kind.shape in ("dense", "half"):
         patterns = {name: tuple(np.array(people.regions)[row != 0]) for name, row in zip(patterns, losses, strict=True)}
-        about = f"Patterns: drawn, {chosen_kind.description}."
+        about = f"Patterns: drawn at random ({chosen_kind.description})."
     lost = pd.DataFrame(losses, list(patterns), people.regions)
     rates = visit_rng.uniform(0, 2 * progression, true.shape) * bool(chosen_kind.atrophy)
     parts = []
@@ -236,8 +236,8 @@ def _choose_people(
             raise InputError(
                 "Expected one visit with ",
                 Remedy("controls"),
-                f", but got {n_visits}: how the people in your table would age is unknown. Request one visit, or omit "
-                "the table.",
+                f", but got {n_visits}: it is not known how the people in your table would age. Request one visit, or "
+                "omit the table.",
             )
         return (
             own_people(controls, regions, n_controls, n_patients, rng),
@@ -245,7 +245,7 @@ def _choose_people(
         )
     if regions is not None:
         raise InputError(
-            "`regions` selects columns of your own table. Provide that table with ", Remedy("controls"), "."
+            "`regions` selects columns of a table of controls. Provide that table with ", Remedy("controls"), "."
         )
     return (
         drawn_people(n_controls, n_patients, rng),
@@ -259,11 +259,14 @@ def _choose_patterns(
     """Take the paper's regions if they all exist, otherwise random ones; return them with a note on which."""
     patterns = named_patterns(kind, n_patterns)
     if {region for pattern in patterns.values() for region in pattern} <= set(regions):
-        further = f" (p4 to p{n_patterns}: additional regions, built in the same way)" if n_patterns > 3 else ""
+        further = (
+            f" (p4 to p{n_patterns} use additional regions and are built in the same way)" if n_patterns > 3 else ""
+        )
         return patterns, f"Patterns: as in Table 5 of the paper{further}."
     return (
         random_patterns(kind, n_patterns, regions, rng),
-        f"Patterns: drawn at random from {len(regions)} region columns, which lack those of the paper.",
+        f"Patterns: drawn at random from {len(regions)} region columns, because some of the paper's regions are "
+        "missing.",
     )
 
 

@@ -101,7 +101,10 @@ def _read_json(path: Path) -> Dictionary:
             "Correct the file (often a comma or a quotation mark is missing), or check its name."
         ) from error
     if not isinstance(content, dict):
-        raise InputError(f"{path.name} should be a JSON object with an entry for each column, but it is a list.")
+        raise InputError(
+            f"{path.name} should be a JSON object with an entry for each column, but it is not.\n"
+            "Provide a JSON file in the BIDS format."
+        )
     return Dictionary(
         {
             name: _column(said, f"The entry {name!r} of {path.name}")
@@ -116,9 +119,9 @@ def _read_rows(path: Path) -> Dictionary:
     heading = _roles(rows.columns).get("name")
     if heading is None:
         raise InputError(
-            f"{path.name} is not a data dictionary: no column contains the variable names (found: "
-            f"{listed(rows.columns)}).\nName this column 'variable'; 'label', 'unit', 'levels' and 'missing codes' "
-            "are also recognised."
+            f"{path.name} is not a data dictionary: no column is known to contain the variable names (columns found: "
+            f"{listed(rows.columns)}).\nName that column 'variable'; columns called 'label', 'unit', 'levels' and "
+            "'missing codes' are recognised as well."
         )
     named = rows[rows[heading] != ""]  # the others are section headings
     repeated = named[heading][named[heading].duplicated()]
@@ -232,8 +235,8 @@ def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.Da
     """
     other_capitals = {str(name).casefold(): name for name in frame.columns if name not in dictionary}
     notes = [
-        f"The dictionary describes {name!r}, but the table has {other_capitals[name.casefold()]!r}, so the entry is "
-        "not applied."
+        f"The data dictionary describes {name!r}, but the column is called {other_capitals[name.casefold()]!r}, so its "
+        "description is not used."
         for name in dictionary
         if name not in frame and name.casefold() in other_capitals
     ]
@@ -256,17 +259,17 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     if not len(strange):
         return []
     more = (
-        f", and {counted(len(strange) - 1, 'more row has', 'more rows have')} other unlisted values"
+        f", and {counted(len(strange) - 1, 'more row has', 'more rows have')} unlisted values as well"
         if len(strange) > 1
         else ""
     )
     possible = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
     return [
         Problem(
-            f"Column {cells.name!r} has a list of levels in its dictionary, but row "
-            f"{spreadsheet_rows(cells.to_frame())[strange[0]]} contains {cells.iloc[strange[0]]!r}{more}.\nLevels: "
-            f"{possible}.",
-            ("correct the table", "add the level or missing code to the dictionary"),
+            f"Column {cells.name!r} should contain only the levels in its data dictionary, but row "
+            f"{spreadsheet_rows(cells.to_frame())[strange[0]]} contains {cells.iloc[strange[0]]!r}{more}.\n"
+            f"The levels are {possible}.",
+            ("correct the table", "add the value to the dictionary as a level or a missing code"),
             (str(cells.name),),
         )
     ]

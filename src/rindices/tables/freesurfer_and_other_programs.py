@@ -102,12 +102,12 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
         return None
     templates = [one.person for one in subjects if any(fnmatch(one.person, form) for form in TEMPLATES)]
     people = [one for one in subjects if one.person not in templates]
-    notes = [f"Ignored FreeSurfer templates: {listed(templates)}."] if templates else []
+    notes = [f"These folders are templates of FreeSurfer and were ignored: {listed(templates)}."] if templates else []
     if settings.longitudinal:
         people = [one for one in people if ".long." in one.person]
     else:
         people = [
-            replace(one, problem=one.problem or "a folder of the longitudinal stream")
+            replace(one, problem=one.problem or "it belongs to the longitudinal stream")
             if ".long." in one.person or (one.where / _BASE).is_file()
             else one
             for one in people
@@ -116,9 +116,9 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
     found = each(lambda one: _freesurfer_person(one, stems, settings.measures), people, settings.jobs)
     if not stems:
         read = dict.fromkeys(f"{_first(one.where / 'stats', _SEGMENTED)}.stats" for one in people if not one.problem)
-        notes.append(f"No folder contains a cortical parcellation; only {listed(read)} was read.")
+        notes.append(f"No folder contains a cortical parcellation, so only these files were read: {listed(read)}.")
     elif settings.atlas is None and stems != PARCELLATIONS["dk"]:
-        notes.append(f"There is no aparc.stats, so the cortical regions come from {stems[0]}.")
+        notes.append(f"No folder contains aparc.stats files, so the cortical regions come from {stems[0]}.")
     return Found(tuple(found), "mm3", tuple(notes))
 
 
@@ -130,12 +130,12 @@ def _subjects(folder: Path) -> Iterator[Measured]:
         for place in [one.parent for one in inner] or [path]:
             name = "_".join(place.relative_to(folder).parts)
             if place.is_symlink() and not place.exists():
-                yield Measured(name, place, problem="a broken link")
+                yield Measured(name, place, problem="it is a broken link")
             elif place.is_dir() and any((place / one).is_dir() for one in ("stats", "mri", "surf")):
                 real = place.resolve()
-                twice = f"the same folder as {seen[real]}" if real in seen else ""
+                twice = f"it is the same folder as {seen[real]}" if real in seen else ""
                 seen.setdefault(real, name)
-                empty = "" if (place / "stats").is_dir() else "no folder stats"
+                empty = "" if (place / "stats").is_dir() else "it has no stats folder"
                 yield Measured(name, place, problem=twice or empty)
 
 
@@ -149,7 +149,8 @@ def _parcellation(people: list[Measured], atlas: str | None) -> tuple[str, ...]:
             return stems
     if atlas:
         raise InputError(
-            f"No folder contains {atlas} files (lh.{PARCELLATIONS[atlas][0]}.stats).\nChoose another atlas with ",
+            f"No folder contains files of the atlas {atlas}, such as lh.{PARCELLATIONS[atlas][0]}.stats.\n"
+            "Choose another atlas with ",
             Remedy("atlas"),
             f": {listed(PARCELLATIONS)}.",
         )
@@ -222,7 +223,7 @@ def read_stats(path: Path) -> Stats:
     expected = int(said.get("NRows") or len(rows))
     problems = (
         (not rows, "has no rows"),
-        (len(rows) < expected, f"has {len(rows)} of {counted(expected, 'row')}"),
+        (len(rows) < expected, f"has only {len(rows)} of {counted(expected, 'row')}"),
         (not text.endswith("\n"), "ends in the middle of a line"),
         (len(complete) < len(cells), "has a truncated row"),
     )
@@ -289,7 +290,7 @@ def _found(tables: list[Rows], program: str, quality: Quality) -> Found | None:
         if one.kind == "total"
     ]
     people = [person for table in tables for person in _people(table, sums, program, quality)]
-    notes = [f"{len(sums)} sums of regions were not copied, such as {listed(sums, limit=2)}."] if sums else []
+    notes = [f"Sums of regions were not copied: {listed(sums, limit=2)}."] if sums else []
     return Found(tuple(people), "mm3", tuple(notes)) if tables else None
 
 
@@ -311,7 +312,7 @@ def _people(table: Rows, sums: list[str], program: str, quality: Quality) -> Ite
     for person, *cells in table.rows:
         values, problem = dict[str, float](), ""
         if len(cells) + 1 != len(table.columns):
-            problem = f"{table.file.name} has {len(cells) + 1} of {len(table.columns)} cells in this row"
+            problem = f"the row of {person} has {counted(len(cells) + 1, 'cell')} instead of {len(table.columns)}"
         for source, row in ((table, cells), *([quality[person]] if person in quality else [])):
             try:
                 values |= {
@@ -320,7 +321,7 @@ def _people(table: Rows, sums: list[str], program: str, quality: Quality) -> Ite
                     if name not in sums and cell.strip()
                 }
             except ValueError as error:
-                problem = f"{source.file.name}: {error}"
+                problem = f"a value of {person} in {source.file.name} is not a number ({error})"
         yield Measured(person, table.file, values, program, problem)
 
 
@@ -344,7 +345,14 @@ def _cat12_person(path: Path) -> Measured:
     except (ET.ParseError, ValueError) as error:
         return Measured(person, path, {}, "CAT12", f"{path.name} cannot be read: {error}")
     if not names or len(names) != len(volumes):
-        return Measured(person, path, {}, "CAT12", f"{path.name} has no {_GREY_MATTER} of {_ATLAS}")
+        return Measured(
+            person,
+            path,
+            {},
+            "CAT12",
+            f"{path.name} does not contain one grey-matter volume ({_GREY_MATTER}) for each region of the "
+            f"{_ATLAS} atlas",
+        )
     fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}
     values = {name: volume for name, volume in zip(names, volumes, strict=True) if name not in fluid}
     revision = content.findtext(f"{_ATLAS}/version", "")

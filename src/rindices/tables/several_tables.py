@@ -78,8 +78,9 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
             ".",
         )
     note = (
-        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} (for example, participants "
-        f"{' and '.join(map(repr, min(pairs, default=())))}) and treated as the same person."
+        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} and in the main table "
+        f"(participants {' and '.join(map(repr, min(pairs, default=())))}, for example); both forms "
+        "are taken to mean the same person."
     )
     return theirs.replace({other: one for one, other in pairs}), [note] if pairs else []
 
@@ -105,9 +106,9 @@ def a_row_each_visit(
     id_column, visit_column = keys
     if not of_visits:
         raise InputError(
-            f"{main} has no column {visit_column!r} (from ",
+            f"{main} has no column {visit_column!r}, which is named with ",
             Remedy("visit"),
-            f").{did_you_mean(visit_column, [*map(str, frame.columns)])}\nAdd the column, or correct its name.",
+            f".{did_you_mean(visit_column, [*map(str, frame.columns)])}\nAdd the column, or correct its name.",
         )
     pairs = pd.concat([table[[*keys]] for table in of_visits.values()], ignore_index=True)
     pairs = pairs[~keys_of(pairs, keys).duplicated().to_numpy()].dropna()
@@ -116,8 +117,8 @@ def a_row_each_visit(
     if len(rows) == len(frame):
         return rows.set_axis(frame.index, axis=0), []
     return rows, [
-        f"{main} has one row per person and {listed(of_visits)} one row per visit, so rows are numbered as in the "
-        "joined table."
+        f"{main} has one row per person, but there is one row per visit in {listed(of_visits)}, so row numbers refer "
+        "to the joined table."
     ]
 
 
@@ -167,13 +168,13 @@ def join_by_id(
     for name, table, own in ((source, other, theirs), ("the main table", frame, id_column)):
         if own not in table.columns:
             raise InputError(
-                f"{source} is joined on column {id_column!r}, which is not in {name}."
-                f"{did_you_mean(id_column, [*map(str, table.columns)])}\nRename the id column."
+                f"Tables are joined by the column {id_column!r}, but {name} has no such column."
+                f"{did_you_mean(id_column, [*map(str, table.columns)])}\nRename the column that contains the ids."
             )
     written, differing = like_ours(text_of(frame[id_column]), text_of(other[theirs]), source)
     other = other.rename(columns={theirs: id_column}).assign(**{id_column: written})
     notes: list[Text] = [
-        *([] if theirs in (id_column, TableSettings.id) else [f"{source} is joined by its column {theirs!r}."]),
+        *([] if theirs in (id_column, TableSettings.id) else [f"The ids in {source} are read from column {theirs!r}."]),
         *differing,
     ]
     keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
@@ -185,8 +186,8 @@ def join_by_id(
             listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
         )
         raise InputError(
-            f"No id in {source} occurs in the main table: its ids look like {theirs}, those in the "
-            f"main table like {ours}.\n"
+            f"No id in {source} occurs in the main table: ids look like {theirs} in {source}, but like {ours} in the "
+            "main table.\n"
             "Use the same ids in both tables, or check that this is the right table."
         )
     positions = pd.Index(there).get_indexer(pd.Index(here))
@@ -195,13 +196,11 @@ def join_by_id(
     agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in added if name in frame}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=list(agreed))], axis=1)
     notes += [  # ids are dropped from stored messages
-        f"{counted(len(ids), 'row')} {what} (participants {listed(dict.fromkeys(ids), 10)})."
-        for ids, what in (
-            (written[~match], f"of {source} excluded, because these ids are not in the main table"),
-            (
-                frame[id_column][positions < 0],
-                f"of the main table not found in {source}; values from that table are missing for them",
-            ),
+        f"No match was found in {there} for {counted(len(ids), f'row of {here}', f'rows of {here}')}, {what} "
+        f"(participants {listed(dict.fromkeys(ids), 10)})."
+        for ids, here, there, what in (
+            (written[~match], source, "the main table", "whose values are not used"),
+            (frame[id_column][positions < 0], "the main table", source, f"where the values of {source} are missing"),
         )
         if len(ids)
     ]
@@ -228,7 +227,7 @@ def _refuse_bad_keys(
     rows, missing, repeated = spreadsheet_rows(other), there.isna().to_numpy(), there.duplicated().to_numpy()
     if missing.any():
         raise InputError(
-            f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but one is missing in "
+            f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but it is missing in "
             f"{listed_rows(rows[missing])}.\n"
             "Fill in missing values, or remove these rows."
         )
@@ -236,8 +235,9 @@ def _refuse_bad_keys(
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
         raise InputError(
-            f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it "
-            "cannot be joined.\nKeep one row per person",
+            f"{source} has more than one row with {who} (rows "
+            f"{listed(rows[(there == first).to_numpy()], joiner=' and ')}), so it cannot be joined.\n"
+            "Keep one row per person",
             *(
                 [" and visit."]
                 if len(keys) > 1
@@ -254,8 +254,8 @@ def _agreed(given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str
         first, name = int(differing[0]), str(given.name)
         raise InputError(
             f"Column {name!r} is in {source} and in an earlier table, but "
-            f"{counted(len(differing), 'value differs', 'values differ')}: for row "
-            f"{spreadsheet_rows(frame)[first]} of the main table, {ours.iloc[first]} versus {theirs.iloc[first]}.\n"
+            f"{counted(len(differing), 'value differs', 'values differ')}. For row {spreadsheet_rows(frame)[first]} of "
+            f"the main table, the earlier value is {ours.iloc[first]}, but {source} has {theirs.iloc[first]}.\n"
             "Rename or remove one of the columns."
         )
     filled = ours.fillna(theirs)
@@ -304,8 +304,8 @@ def stacked(
     alone = "; ".join(f"{listed(columns)} ({file})" for file, columns in others.items() if columns)
     if len(everywhere) < _LEAST_SHARED * max(len(frame.columns) for frame in frames):
         raise InputError(
-            f"{listed(names)} have hardly any columns in common (not shared: {alone}).\nUse the same region "
-            "names in all tables; to combine tables of the same people, join them instead."
+            f"{listed(names)} have too few columns in common. Columns that are not in all tables: {alone}.\nUse the "
+            "same region names in all tables; to combine tables of the same people, join them instead."
         )
     below = [frame[everywhere].assign(**{diagnosis: part.label}) for part, frame in zip(parts, frames, strict=True)]
     columns = [id_column, diagnosis, *(name for name in everywhere if name != id_column)]

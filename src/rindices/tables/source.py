@@ -82,10 +82,11 @@ def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
     repeated = frame.columns[frame.columns.duplicated()].unique()
     if len(repeated):
         raise InputError(
-            f"Column names must be unique, but these are repeated: {listed(map(repr, repeated))}.\nRename them."
+            f"Column names must be unique, but these are repeated: {listed(map(repr, repeated))}.\n"
+            "Rename or remove the repeated columns."
         )
     if frame.empty:
-        raise InputError("The table has no people.\nExpected one row per person.")
+        raise InputError("The table contains no people.\nIt should have one row per person.")
     return frame
 
 
@@ -182,8 +183,8 @@ def _bids_root(path: Path) -> Path | None:
     if path.is_dir() and not (path / _PARTICIPANTS).is_file():
         raise InputError(
             f"The folder {path} has no {_PARTICIPANTS}, so it is not a BIDS dataset.\n"
-            f"Provide a {KINDS_OF_FILES} file, or the folder of a BIDS dataset. If the folder contains the output of "
-            "FreeSurfer, SynthSeg or another program, convert it to a table with rindices gather."
+            f"Provide a {KINDS_OF_FILES} file, or the folder of a BIDS dataset. If this folder contains the output of "
+            "FreeSurfer, SynthSeg or another program, convert that output to a table with rindices gather."
         )
     is_table = path.name == _PARTICIPANTS and path.is_file()
     return path if path.is_dir() else path.parent if is_table else None

@@ -76,7 +76,7 @@ def labelled_parts(path: str | Path) -> tuple[Part, ...]:
     if len({part.label for part in parts}) == 1:
         raise InputError(
             f"All tables have the label {parts[0].label!r}, so there are no groups to compare.\n"
-            "Provide controls and patients with different labels: CN=controls.csv AD=patients.csv."
+            "Give controls and patients different labels, as in CN=controls.csv AD=patients.csv."
         )
     return parts
 
@@ -90,8 +90,8 @@ def path_of_tables(tables: list[Path]) -> Path:
     """Return a path that stands for one table, or for several labelled tables of different people."""
     if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
         raise InputError(
-            f"With several tables, each needs a label, but {plain[0]} has none.\nWrite CN={plain[0]} if it contains "
-            "controls; to join tables of the same people, use ",
+            f"If several tables are given, each needs a label, but {plain[0]} has none.\n"
+            f"Write CN={plain[0]} if it contains controls; to join tables of the same people, use ",
             Remedy("join", Blank("FILE")),
             ".",
         )
@@ -202,7 +202,7 @@ class Table:
                 n_rows += len(frame)
                 yield frame
         if not n_rows:
-            raise InputError(f"{self.file.name} has a header but no rows below it.\nExpected one row per person.")
+            raise InputError(f"{self.file.name} has a header but no rows below it.\nIt should have one row per person.")
 
     def read(self, text_columns: Collection[str] = ()) -> pd.DataFrame:
         """Return all rows; a column is numeric if every cell that is not missing parses as a number, otherwise text.
@@ -299,7 +299,7 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
             raise
         raise InputError(
             f"{name} is not a readable {'Parquet file' if kind == '.parquet' else 'Excel workbook'}: it is damaged, "
-            "password-protected, or another kind of file.\n"
+            "password-protected, or a different kind of file.\n"
             "Open it in the program that created it and save it again without a password, or "
             "save the table as .csv. A text table needs the extension .csv, .tsv or .txt."
         ) from error

@@ -53,8 +53,8 @@ def named_columns(header: Sequence[str], path: Path) -> list[str]:
     if repeated := list(dict.fromkeys(name for name in names if name and names.count(name) > 1)):
         places = [position + 1 for position, name in enumerate(names) if name == repeated[0]]
         raise InputError(
-            f"Column names must be unique, but {path.name} has {listed(map(repr, repeated))} more than once "
-            f"({repeated[0]!r} is in columns {listed(places, joiner=' and ')}).\nRename or remove the repeated columns."
+            f"Column names must be unique, but {path.name} contains {listed(map(repr, repeated))} more than once "
+            f"({repeated[0]!r} in columns {listed(places, joiner=' and ')}).\nRename or remove the repeated columns."
         )
     given = [name or f"Unnamed: {position}" for position, name in enumerate(names)]
     # A table that was saved twice already has such names from the first time.
@@ -93,7 +93,7 @@ class TextFile:
         self._above = above.count("\n")
         lines = [line for line in beginning[len(above) :].split("\n", _FIRST_LINES) if line.strip(" ,;\t")]
         if not lines:
-            raise InputError(f"{path.name} is empty.\nExpected a header and one row per person.")
+            raise InputError(f"{path.name} is empty.\nIt should contain a header and one row per person.")
         self._separator, self._has_blanks = _separator_of(lines, kind)
         self.decimal_comma = self._separator != ","
         with self._open() as (_, text):
@@ -129,7 +129,7 @@ class TextFile:
                 raise InputError(
                     f"Row {number} of {self._path.name} has {counted(len(cells), 'cell')}, but the header has {width} "
                     f"(separated by {_SEPARATOR_NAMES[self._separator]}){more}.\n"
-                    "Look for a missing or extra separator or an unmatched quotation mark in that row, and remove any "
+                    "Check that row for a missing or extra separator or an unmatched quotation mark, and remove any "
                     "title above the column names."
                     f"{comma if self._separator == ',' else ''}"
                 )
@@ -171,8 +171,8 @@ class TextFile:
                 if left < 0:
                     raise InputError(
                         f"{self._path.name} unpacks to more than {LARGEST_RATIO} times its size, which is "
-                        "implausible for a table of measurements.\nUnpack the file, check its contents, and use the "
-                        "unpacked table."
+                        "implausible for a table of measurements.\nUnpack the file, check its contents, and provide "
+                        "the unpacked table."
                     )
                 if "\0" in piece or piece.startswith(("%PDF", "PK\x03\x04")):
                     raise InputError(
@@ -278,10 +278,10 @@ class Workbook:
             # Programs write row numbers as a first column without a name.
             if not name and _text(cell.value) and any(names[: cell.column - 1]):
                 raise InputError(
-                    f"The column of cell {cell.coordinate} in {self._where} has no name in row {first}, the first "
-                    "row that is not empty.\nThat row should contain all column names: remove titles above the names, "
-                    "unmerge "
-                    "cells, and name or delete the column."
+                    f"Cell {cell.coordinate} in {self._where} is filled, but its column has no name in row {first}, "
+                    "the first row that is not empty.\n"
+                    "That row should contain all column names: remove titles above the names, unmerge merged cells, "
+                    "and name the column or delete it."
                 )
 
     def _refuse_errors(self, formulas: Sequence[Any]) -> None:
@@ -294,7 +294,7 @@ class Workbook:
                 if isinstance(value, str) and value in _ERRORS
             ),
             *(
-                (self.names[cell.column - 1], cell.row, "a formula whose result is not in the file")
+                (self.names[cell.column - 1], cell.row, "a formula whose result is not stored in the file")
                 for cell in formulas
                 if self._values.get(cell.row, [])[cell.column - 1 : cell.column] in ([], [None])
             ),
@@ -302,9 +302,9 @@ class Workbook:
         if bad:
             columns = list(dict.fromkeys(name for name, _, _ in bad))
             others = f", in columns {listed(columns)}" if len(columns) > 1 else ""
-            more = f" ({counted(len(bad), 'such cell')}{others})" if len(bad) > 1 else ""
+            more = f" ({counted(len(bad), 'such cell')} in all{others})" if len(bad) > 1 else ""
             raise InputError(
-                f"Column {columns[0]!r} of {self._where} has {bad[0][2]} in row {bad[0][1]}{more}.\n"
+                f"Column {columns[0]!r} of {self._where} contains {bad[0][2]} in row {bad[0][1]}{more}.\n"
                 "Open the workbook in your spreadsheet program, correct the formula (or leave the cell empty if the "
                 "value is missing), and save the workbook again."
             )
@@ -357,12 +357,12 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
     if not seen:
         raise InputError(
             f"{path.name} has no data in {counted(len(sheets), 'sheet')} ({listed(map(repr, sheets))}).\n"
-            "Expected a header and one row per person."
+            "It should contain a header and one row per person."
         )
     if len(seen) > 1:
         raise InputError(
             what := f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}.",
-            f"\nAdd the sheet to use after the file name: '{path.name}#{seen[0]}'.",
+            f"\nAppend the sheet to use to the file name, as in '{path.name}#{seen[0]}'.",
             problems=[Problem(what)],  # a page has a button for each sheet
             sheets=[f"{path.name}#{name}" for name in seen],
         )
@@ -378,7 +378,7 @@ def _check_archive(path: Path) -> None:
     bombs = [part for part in parts if part.file_size > max(_LARGE, LARGEST_RATIO * part.compress_size)]
     if bombs or sheets > _MOST_IN_SHEETS or total - sheets > _MOST_ELSEWHERE:
         raise InputError(
-            f"{path.name} unpacks to {total / 1e6:,.0f} MB, more than expected for a table of people.\n"
+            f"{path.name} unpacks to {total / 1e6:,.0f} MB, which is implausible for a table of people.\n"
             "Remove pictures and other sheets, or save the table as 'CSV UTF-8' in your spreadsheet program."
         )
 

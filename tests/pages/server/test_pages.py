@@ -93,8 +93,8 @@ CHOICES = {
         lambda table: table.assign(mmse=table.index % 13, qc_rating=table["age"] % 7),
         [
             "This table can be used for training",
-            "Not treated as regions because of their names: mmse (score).",
-            "Not treated as regions because of their names: qc_rating (quality measure).",
+            "Judging by its name, mmse is not a region (score).",
+            "Judging by its name, qc_rating is not a region (quality measure).",
             'data-change="clinical=mmse"',
         ],
         "clinical=mmse",
@@ -102,7 +102,7 @@ CHOICES = {
     ),
     "a score by its name is a region": (
         lambda table: table.assign(mmse=table.index % 13),
-        ["mmse (score)"],
+        ["mmse is not a region (score)"],
         "column=mmse&role=region",
         ["they look like scores: mmse"],
     ),
@@ -119,7 +119,7 @@ CHOICES = {
     ),
     "a stranger is excluded": (
         lambda table: table.assign(UID=range(7000, 7000 + len(table))),
-        ["UID: neither its name nor its values show that it is a region", "exclude=UID"],
+        ["Neither the name nor the values of UID show that it is a region", "exclude=UID"],
         "exclude=UID",
         ["This table can be used for training"],
     ),
@@ -186,7 +186,7 @@ def test_a_sheet_of_a_workbook_is_chosen_with_a_button(client, folder):
             ("table=book.xlsx%23Readme", "Sheet: Readme"),
             ("table=book.xlsx%23The+data", "Sheet: The data"),
         ]
-        assert not re.search("This is not possible|after the file name", text)  # the latter belongs to the command line
+        assert not re.search("This is not possible|to the file name", text)  # the latter belongs to the command line
         assert fits in client.get(f"{path}table=book.xlsx&table=book.xlsx%23The+data").text
 
 
