@@ -94,7 +94,7 @@ CHANGES = [
             "1 was excluded (outlier: 1)",
             "199 permutations of rows orthogonal to the covariates (Huh & Jhun, 2001) (joint p = 0.410)",
             "Random permutation testing in multiple linear regression",
-            "2 patterns were specified in advance.",
+            "The number of patterns, 2, was specified in advance.",
             "The table contained 229 people",
         ],
         [],

@@ -367,13 +367,13 @@ CHANGES = {
     "controls read low": (
         controls_read(0.05),
         {},
-        ["The mean severity of the controls is 0.05"],
+        ["the mean severity of the controls is 0.05"],
         ["Do not trust the severities of pattern 1", "hardly differ"],
     ),
     "controls read high": (
         controls_read(0.4),
         {},
-        ["The mean severity of the controls is 0.4", "Do not trust the severities of pattern 1"],
+        ["the mean severity of the controls is 0.4", "Do not trust the severities of pattern 1"],
         [],
     ),
     "groups alike": (

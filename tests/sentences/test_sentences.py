@@ -159,7 +159,9 @@ def reason(told):
 
 def scan_noise(told):
     years = told.table("r_indices").query("group == 'control'").groupby("participant_id")["years"]
-    noise = " and ".join(f"{sd:.3f}" for sd in told.table("analysis/scan_noise")["sd"])
+    noise = " and ".join(
+        f"{sd:.3f} (pattern {k})" for k, sd in enumerate(told.table("analysis/scan_noise")["sd"], start=1)
+    )
     return [int((years.size() > 1).sum()), f"{years.agg(np.ptp).max():.1f}", noise]
 
 
@@ -279,7 +281,7 @@ CLAIMS = [
         ],
     ),
     (rf"{N} (?:people|rows) were read and {N} used\.", lambda told: [len(told.table("people"))] * 2),
-    (r"The mean severity of the controls is (.*?) here", controls_average),
+    (r"the mean severity of the controls is (.*?);", controls_average),
     (r"to which 0\.1 of severity corresponds, which is (.*?)\.\n", unit),
     (
         r"its median over all people is (.*?)\. It",
@@ -305,7 +307,7 @@ CLAIMS = [
     ),
     (rf"The table contained {N} (?:people|scans)", lambda told: [len(told.table("people"))]),
     (
-        rf"{N} controls \(CN\) and {N} patients \(AD\) were described by {N} regional",
+        rf"comprised {N} controls \(CN\) and {N} patients \(AD\), described by {N} regional",
         lambda told: [*reversed(groups_of(told)), N_REGIONS],
     ),
     (

@@ -160,7 +160,7 @@ def _reliable(change: pd.DataFrame, noise: pd.DataFrame, names: list[str]) -> di
             "source": about["source"],
             "n": int(about["n_controls"]),
             "years": about["years"],
-            "sds": listed(number(sd, 3) for sd in noise["sd"]),
+            "sds": listed(f"{number(sd, 3)} (pattern {place})" for place, sd in enumerate(noise["sd"], start=1)),
         },
         "reliable": Table("Reliable change in individuals", columns) if known else None,
         "called": [
