@@ -178,7 +178,9 @@ def test_fit_writes_the_whole_run_folder_scores_everybody_and_says_what_was_done
 
 def maps_in(text):
     """Return a report's tables of the regions of two patterns, without Cohen's d, which is of the people reported."""
-    return [[row[:7] for row in rows_of(text, f"All regions of pattern {one}, strongest first")] for one in (1, 2)]
+    return [
+        [row[:7] for row in rows_of(text, f"All regions of pattern {one}, largest changes first")] for one in (1, 2)
+    ]
 
 
 def test_a_report_is_written_again_and_says_of_a_model_the_same_whoever_is_scored(out, table, tmp_path):

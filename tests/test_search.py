@@ -120,7 +120,10 @@ def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_s
     trained, state = counted_search.results_["n_patterns"].tolist(), counted_search.verdict_.state
     assert (counted_search.n_patterns, trained, state) == (AUTO, [2], "reproducible")
     assert counted_search.spectrum_.found_again == counted_search.best_params_["n_patterns"] == 2
-    assert counted_search.reason_ == "2 patterns: held-out people also differ in 2 directions."
+    assert (
+        counted_search.reason_
+        == "2 patterns: in held-out people, patients also vary more than controls in 2 directions."
+    )
 
 
 def test_groups_without_a_difference_are_called_so():
@@ -144,8 +147,11 @@ def test_linear_models_are_saved_and_score_the_same(counted_search, two_patterns
 def test_of_a_range_the_number_nearest_to_the_count_is_trained(two_patterns, asked, nearest):
     search = SurrealGANSearch(asked, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
     assert search.results_["n_patterns"].tolist() == [nearest] == [search.best_params_["n_patterns"]]
-    ending = "held-out people also differ in 2 directions, and this is the nearest of the requested numbers"
-    assert (search.models_trained_, search.reason_) == (2, f"{counted(nearest, 'pattern')}: {ending}.")
+    ending = "also vary more than controls in 2 directions, and {} is the nearest of the requested numbers"
+    assert (search.models_trained_, search.reason_) == (
+        2,
+        f"{counted(nearest, 'pattern')}: in held-out people, patients {ending.format(nearest)}.",
+    )
     assert clone(search).set_params(n_patterns=(1, 2), exhaustive=True).fit(*two_patterns).results_[
         "n_patterns"
     ].tolist() == [1, 2]
@@ -177,7 +183,10 @@ def told(swept):
 BEST = judged(0.9, 3, distance=3.0)
 
 
-CLEARLY = "3 patterns: no other number fits the patients clearly better, "
+CLEARLY, AGREEMENT = (
+    "3 patterns: no other number fits the patients clearly better, ",
+    "the agreement between repetitions is",
+)
 UNKNOWN = [judged(np.nan, m, n_models=1, n_repetitions=1) for m in (2, 3)]
 SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
 
@@ -187,27 +196,27 @@ SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
     [
         (
             swept_of(judged(0.55, 1, distance=3.0), judged(0.99, 2, distance=9.0), BEST, judged(0.8, 4, distance=3.0)),
-            f"{CLEARLY}and repetitions agree at 0.900. 1 setting with fewer patterns fitted the patients clearly worse",
-            " and 1 setting with fewer patterns did not agree.",
+            f"{CLEARLY}and {AGREEMENT} 0.900. 1 setting with fewer patterns fitted the patients clearly worse",
+            " and 1 setting with fewer patterns had too little agreement.",
         ),
         (
             swept_of(judged(0.9, 2, distance=3.0), BEST),
             "3 patterns",
-            "also fitted and agreed, but repetitions agreed equally well about more patterns.",
+            "also fitted and agreed, but repetitions agreed equally well on more patterns.",
         ),
         (
             swept_of(judged(0.9, 2, distance=9.0), judged(0.55, 3, distance=3.0)),
             "2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or",
-            "Of the settings trained in full, this one agrees best: repetitions agree at 0.900",
+            f"Of the settings trained in full, this one is shown because its repetitions agree best; {AGREEMENT} 0.900",
         ),
         (
             swept_of(judged(0.9, weight=0.4), judged(0.8)),
-            "3 patterns with orthogonality 0.4: of 2 weights, this agreed best after 3 repetitions; ",
+            "3 patterns with orthogonality 0.4: of 2 weights, this one gave the best agreement after 3 repetitions; ",
             "",
         ),
         (
             swept_of(*[judged(value, m) for m, value in ((1, 0.9), (2, 0.8), (3, 0.7))]),
-            "2 patterns: repetitions agree at 0.800, best of the numbers above one; ",
+            f"2 patterns: {AGREEMENT} 0.800, the highest for any number above one; ",
             "this preset chooses by agreement alone.",
         ),
         (swept_of(judged(0.55, 2), judged(0.5)), "2 patterns: no setting reaches an agreement of 0.6", ""),
@@ -223,7 +232,7 @@ SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
         (
             replace(SOME, untried=[Point(3, 0.2)] * 2),
             "2",
-            "dropped, other orthogonalities were not tried (2 settings).",
+            "dropped, other orthogonality weights were not tried (2 settings).",
         ),
         (Swept(UNKNOWN, UNKNOWN[0], 1, 1, []), "2", "arbitrary"),
     ],

@@ -297,7 +297,7 @@ def test_explained_share_is_that_of_a_regression(name, pattern):
     )
 
 
-ALIKE = " The groups do not clearly differ in age, so it explains little of the difference between them."
+ALIKE = " The groups do not clearly differ in age, so age explains little of the difference between them."
 
 
 @pytest.mark.parametrize(
@@ -307,30 +307,32 @@ ALIKE = " The groups do not clearly differ in age, so it explains little of the 
             {},
             [],
             (0.1, 1),
-            "In controls, pattern 1 rises with age (r = {coefficient:.2f}, q < 0.001), and patients' age is higher: "
-            "part of the pattern may reflect age.",
+            "In controls, the severity of pattern 1 rises with age (r = {coefficient:.2f}, q < 0.001), and patients' "
+            "age is higher: part of the pattern may reflect age.",
         ),
         (
             {"age_effect": -0.02},
             [],
             (-1, 0),
-            "In controls, pattern 1 falls with age (r = {coefficient:.2f}, q < 0.001), and patients' age is higher: "
-            "age may mask part of the pattern.",
+            "In controls, the severity of pattern 1 falls with age (r = {coefficient:.2f}, q < 0.001), and patients' "
+            "age is higher: age may mask part of the pattern.",
         ),
         # What is associated with severities is reported even if the groups are alike.
         (
             {"older": 0.0, "seed": 2},
             [],
             (-0.1, 0.1),
-            "In controls, pattern 1 rises with age (r = {coefficient:.2f}, q < 0.001), so the pattern does not reflect "
-            f"disease alone.{ALIKE}",
+            "In controls, the severity of pattern 1 rises with age (r = {coefficient:.2f}, q < 0.001), so the pattern "
+            "does "
+            f"not reflect disease alone.{ALIKE}",
         ),
         (
             {"older": 0.0, "seed": 2},
             ["age"],
             (-0.1, 0.1),
-            "In patients, pattern 1 rises with age (r = {coefficient_patients:.2f}, q < 0.001): the disease may be "
-            f"associated with age.{ALIKE}",
+            "In patients, the severity of pattern 1 rises with age (r = {coefficient_patients:.2f}, q < 0.001): the "
+            "disease "
+            f"may be associated with age.{ALIKE}",
         ),
     ],
     ids=["higher", "masked", "alike", "removed"],
@@ -352,15 +354,18 @@ def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients(
     left = r.assign(r1=bent - level - slope * age)
     unaware = group_check(left, background, group).iloc[0]
     assert abs(unaware.coefficient) < 1e-12
-    assert unaware.remark.startswith("In patients, but not clearly in controls, pattern 1 rises with age")
+    assert unaware.remark.startswith(
+        "In patients, but not clearly in controls, the severity of pattern 1 rises with age"
+    )
     found = group_check(left, background, group, removed=["age"])
     assert found["removed"].tolist() == [True, False, False] * 2
     assert found[["p", "q"]].isna().all(axis=1).tolist() == found["removed"].tolist()
     first = found.iloc[0]
     assert first.remark == (
-        f"In patients, pattern 1 rises with age (r = {first.coefficient_patients:.2f}, q < 0.001), and the groups "
-        "differ in age. The effect of age in controls was removed. Either the disease is associated with age, or part "
-        "of the pattern reflects effects that the correction missed."
+        f"In patients, the severity of pattern 1 rises with age (r = {first.coefficient_patients:.2f}, q < 0.001), "
+        f"and the "
+        "groups differ in age. The effect of age in controls was removed. Either the disease is associated with age, "
+        "or part of the pattern reflects effects that the correction missed."
     )
     assert found.loc[found["pattern"] == 2, "remark"].tolist() == ["", "", ""]
 
@@ -373,7 +378,7 @@ def test_coefficients_of_another_kind_are_not_put_side_by_side(of_controls, of_p
     found = group_check(r, background.assign(site=site), group, removed=["site"])
     row = found[(found["variable"] == "site") & (found["pattern"] == 1)].iloc[0]
     assert row[["coefficient_patients", "q_patients"]].isna().all()
-    assert row.remark.startswith("In patients, pattern 1 is ")
+    assert row.remark.startswith("In patients, the severity of pattern 1 is ")
     assert found.loc[found["variable"] == "age", "coefficient_patients"].notna().all()
 
 
@@ -394,10 +399,12 @@ def test_remarks_on_categories():
     found = group_check(r.assign(r1=r["r1"] + 0.1 * often), background.assign(**others), group)
     sex, site = (found[found["variable"] == name].iloc[0] for name in ("sex", "site"))
     assert [sex.remark, site.remark] == [
-        f"In controls, pattern 1 is stronger if sex is M (r = {sex.coefficient:.2f}, q < 0.001), and that is more "
+        f"In controls, the severity of pattern 1 is higher if sex is M (r = {sex.coefficient:.2f}, q < 0.001), and M "
+        f"is more "
         "frequent among patients: part of the pattern may reflect sex.",
-        f"In controls, pattern 1 varies with site (eta² = {site.coefficient:.2f}, q < 0.001), and the groups differ "
-        "in site: part of the pattern may reflect site.",
+        f"In controls, the severity of pattern 1 varies with site (eta² = {site.coefficient:.2f}, q < 0.001), and the "
+        f"groups "
+        "differ in site: part of the pattern may reflect site.",
     ]
 
 

@@ -69,7 +69,7 @@ def test_unknown_times_equal_times_and_single_visits_do_not_count():
     assert change[["participant_id", "group", "n_visits", "years"]].to_numpy().tolist() == [["a", "control", 3, 3.0]]
     assert change["r1_per_year"].iloc[0] == pytest.approx(np.polyfit([0, 1, 3], [0.1, 0.2, 0.9], 1)[0])
     summary = group_change(r, ids, years, ["patient"] * 7)
-    assert summary["note"].tolist() == ["fewer than 5 people were seen at two different times"]
+    assert summary["note"].tolist() == ["fewer than 5 people were seen at two or more different times"]
     assert summary[["mean", "low", "high", "p", "q"]].isna().all(axis=None)
     assert not len(group_change(r, ids, [0.0] * 7, ["patient"] * 7))
 
@@ -113,7 +113,7 @@ def test_with_two_visits_slopes_of_single_people_are_tested_and_a_failed_fit_is_
     assert p["patients minus controls"] == pytest.approx(
         stats.ttest_ind(*slopes[["patient", "control"]], equal_var=False).pvalue
     )
-    assert group_change(0 * r, ids, years, group)["note"].iloc[0] == "the severity does not vary within people"
+    assert group_change(0 * r, ids, years, group)["note"].iloc[0] == "each person's severity is the same at all visits"
     monkeypatch.setattr(
         mixed_linear_model.MixedLMResults, "converged", property(lambda _: False, lambda *_: None), raising=False
     )
@@ -254,7 +254,7 @@ def test_empty_cells_that_leave_no_doubt_leave_nobody_out_and_who_is_left_out_is
     assert prognosis(table, blank, covariates, n_resamples=0)["n"][0] == 300
     covariates.iloc[-1] = np.nan
     found = ratios(table, time, event, covariates, entry=np.where(some < 7, np.nan, time / 3))
-    assert found[["n", "note"]].values.tolist() == [[292, "8 people left out for missing values"]]
+    assert found[["n", "note"]].values.tolist() == [[292, "8 people excluded because of missing values"]]
 
 
 def test_categories_without_follow_up_do_not_hide_the_ratio_and_a_ratio_that_is_missing_has_a_note():

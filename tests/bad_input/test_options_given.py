@@ -193,9 +193,9 @@ def no_memory(monkeypatch):
         "fit people.csv --out done --patterns 3",
         (
             "a different run",
-            "covariates: age, sex, site then, none now",
-            "site: site then, not given now",
-            "n_repetitions: 2 then, 10 now",
+            "covariates: age, sex, site before, none now",
+            "site: site before, not given now",
+            "n_repetitions: 2 before, 10 now",
         ),
         "--overwrite",
     ),

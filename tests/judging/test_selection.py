@@ -125,7 +125,7 @@ def test_reasons_are_given_for_members_left_out():
     found[1, 30, 0] = np.nan
     found[3, :, 2] = 0.4
     selected = select([found])[1]
-    assert selected.left_out.pop(4).startswith("disagrees with the others (0.")
+    assert selected.left_out.pop(4).startswith("disagrees with the others (agreement 0.")
     assert list(selected.left_out.items()) == [(1, "diverged"), (3, "collapsed")]
     assert sorted(selected.members) == [0, 2, 5]
 

@@ -72,7 +72,7 @@ def test_patterns_that_halves_repetitions_and_a_linear_model_find_are_reproducib
         verdict.message,
         "Patients and controls differ (p = 0.005, permutation test).",
         f"rank {100 * evidence.halves:.0f} of 100 pairs of patients in the same order",
-        "Any two repetitions agree on 95 of 100 pairs.",
+        "On average, two repetitions agree on 95 of 100 pairs.",
     )
     assert "supported" not in verdict.message
 
@@ -129,13 +129,13 @@ def given(monkeypatch, with_patterns):
         ({"halves": 0.6}, "reproducible", "rank 60 of 100 pairs"),
         ({"halves": 0.599}, "weak", "rank 60 of 100 pairs"),
         ({"p": 0.1}, "not found again", "rank 80 of 100 pairs"),
-        ({"repetitions": 0.599}, "not found again", "these training runs did not find them"),
+        ({"repetitions": 0.599}, "not found again", "the training runs did not capture this difference"),
         (
             {"r_indices": np.random.default_rng(3).uniform(size=(N_PATIENTS, 2))},
             "not found again",
-            "these training runs did not find them",
+            "the training runs did not capture this difference",
         ),
-        ({"directions": 0}, "reproducible", "controls in any direction: if they all share one change"),
+        ({"directions": 0}, "reproducible", "controls in any direction. If all patients share one change"),
         ({"p": 0.1, "halves": 0.55}, "not found again", "rank 55 of 100 pairs"),
     ],
 )
@@ -143,14 +143,16 @@ def test_halves_repetitions_and_the_linear_model_decide(given, found, state, wor
     verdict = given(**found)
     assert (verdict.state, verdict.reliable) == (state, state != "not found again")
     assert words in verdict.message
-    assert (verdict.evidence.repetitions is None) == ("Any two repetitions" not in verdict.message)
+    assert (verdict.evidence.repetitions is None) == ("two repetitions agree" not in verdict.message)
 
 
 def test_more_patterns_than_are_found_again_are_not_called_supported(given):
     five = np.random.default_rng(4).uniform(size=(N_PATIENTS, 3))
     five[:, :2] = study_of()[1]
     verdict = given(r_indices=five)
-    assert "differ in only 2 directions, so the data do not support 3 patterns. Use fewer." in verdict.message
+    assert (
+        "held-out controls in only 2 directions, so the data do not support 3 patterns. Use fewer." in verdict.message
+    )
     assert verdict.state == "reproducible"  # one pattern more than directions is tolerated
     seven = np.column_stack([five, np.random.default_rng(5).uniform(size=(N_PATIENTS, 4))])
     assert given(r_indices=seven).state == "weak"

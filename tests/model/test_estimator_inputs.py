@@ -80,7 +80,7 @@ def test_a_table_keeps_its_names_and_loses_its_index():
         (pd.DataFrame({"age": [60.0, 61.0], "sex": ["F", None]}), "Covariate 'sex' is missing in row 1"),
         ([60.0, np.nan], "Covariate 'covariate0' is missing in row 1"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=[1, "1"]), "Covariate '1' is listed twice"),
-        ({"age": [1, 2], "sex": [0, 1]}, r"a table, but got columns by name: use pandas"),
+        ({"age": [1, 2], "sex": [0, 1]}, r"a table, but got a dictionary: use pandas"),
         *(
             (pd.DataFrame({"age": ages}), r"'age' is missing or infinite in row [01]")
             for ages in ([60.0, np.inf], [np.inf] * 2)

@@ -120,7 +120,7 @@ SCORED = {
 }
 NOT_LEARNED_FROM = [
     "learned without the follow-up data. Concordances",
-    "these people were not used to train or adapt the model",
+    "none of these people were used to train or adapt the model",
 ]
 OTHER_EVENTS = {"time": "years", "event": "ill", "competing": "died", "entry": "came"}
 
@@ -133,12 +133,12 @@ OTHER_EVENTS = {"time": "years", "event": "ill", "competing": "died", "entry": "
             1,
             [
                 "time: <code>years</code>",
-                "per 0.1 of severity at the first visit are from Cox models",
+                "per 0.1 of severity at the first visit were estimated with Cox models",
                 SAME_PEOPLE,
             ],
             ["cumulative incidence", STRATA],
         ),
-        ({"follow_up": OTHER_EVENTS}, 1, ["Other events (died) end the observation", "with entry times"], []),
+        ({"follow_up": OTHER_EVENTS}, 1, ["observation ends with any other event (died)", "with entry times"], []),
         (SCORED, 1, NOT_LEARNED_FROM, [SAME_PEOPLE, STRATA]),
         (SCORED, 2, [*NOT_LEARNED_FROM, STRATA], [SAME_PEOPLE]),
     ],

@@ -125,7 +125,7 @@ def test_figure_table_and_card_belong_together(folder, visit):
     )
     page.fill("#who", "")
     page.select_option("#across", "1")
-    assert page.locator("#scatter svg").get_attribute("aria-label").startswith("Severity 2 across, Severity 2 up")
+    assert page.locator("#scatter svg").get_attribute("aria-label").startswith("Severity 2 against Severity 2")
     page.locator('#scatter [aria-label^="sub-0050,"]').dispatch_event("click")
     assert card.locator("h4").inner_text() == chosen.locator("button").inner_text() == "sub-0050"
     page.locator("#everybody button", has_text="sub-0045").click()

@@ -59,8 +59,8 @@ CHANGES = [
             "in mm³",
             "repeated 33 times",
             "(seed 99)",
-            "the mean of 6 of 33",
-            "(excluded: 1 diverged, 2 collapsed, 1 disagreed with the others), at step 12,345",
+            "averaged over 6 of 33",
+            "(excluded: 1 diverged, 2 collapsed, 1 disagreed with the others), after 12,345 training steps",
             "“paper”",
             "change γ = 8.25, orthogonality λ = 0.33",
             "pattern agreement of 0.777, a dimension correlation of 0.600 and a difference correlation of –",
@@ -70,11 +70,11 @@ CHANGES = [
             "5 were excluded (outlier: 5)",
             "between 17 sites (scanner)",
             "divided by tiv",
-            "Effects of years and the interaction sex × icv",
+            "The effects of years and of the interaction sex × icv",
             "with a spline for years",
-            "association with updrs by",
+            "Associations of severities with updrs were tested by",
             "below 0.35, between 0.35 and 0.75, or above 0.75",
-            "chosen among 2 and 6 by the distance between the covariances of synthesised and observed patients",
+            "chosen from 2 and 6 by the squared distance between the covariances of synthesised and observed patients",
             "Of the orthogonality weights 0.1 and 0.3, the one",
             "rindices 9.9.9 (jax 8.8.8)",
             "controls (HC)",
@@ -94,23 +94,23 @@ CHANGES = [
             "1 was excluded (outlier: 1)",
             "199 permutations of rows orthogonal to the covariates (Huh & Jhun, 2001) (joint p = 0.410)",
             "Random permutation testing in multiple linear regression",
-            "2 patterns were specified in advance.",
-            "The table had 229 people",
+            "The number of patterns, 2, was specified in advance.",
+            "The table contained 229 people",
         ],
         [],
     ),
     (
         {"verdict": "confounded", "balance": [balance_row("age", "number", 1.1, 0.001, True)]},
-        ["The groups also differ in age, which the patterns may reflect (verdict: confounded)."],
+        ["The groups also differ in age, and the patterns may reflect this difference (verdict: confounded)."],
         [],
     ),
     (
         {"preset": "fast", "weights": {"change": 9.0, "prior": 300.0}},
         [
             "change γ = 9, prior = 300. Training was repeated 10 times with different random seeds (seed 0). Each "
-            "repetition started from a linear model of four fifths of the controls and nine tenths of the patients; a "
-            "prior kept the generator f close to it, and the R-index is the mean of the values obtained from the "
-            "networks and from this model."
+            "repetition started from a linear model fitted to four fifths of the controls and nine tenths of the "
+            "patients. A prior kept the generator f close to this model, and the R-index is the mean of the values "
+            "obtained from the networks and from the linear model."
         ],
         ["linear models alone"],
     ),
@@ -125,8 +125,7 @@ CHANGES = [
     (
         {"preset": "linear", "weights": {"change": 9.0, "prior": 300.0}},
         [
-            "were learned by linear models alone (preset “linear” of rindices), 10 of them, each fitted to four "
-            "fifths of the "
+            "were learned by 10 linear models alone (preset “linear” of rindices), each fitted to four fifths of the "
             "controls and nine tenths of the patients (seed 0)."
         ],
         ["Surreal-GAN"],
@@ -142,7 +141,7 @@ CHANGES = [
             "The number of patterns was estimated before training: in held-out people, patients varied more than "
             "controls in "
         ],
-        ["was chosen among"],
+        ["was chosen from"],
     ),
     (
         {"search": {"n_patterns": [1, 2], "basis": "unsupported"}, "verdict": "no difference", "reliable": False},
@@ -155,12 +154,12 @@ CHANGES = [
     ),
     (
         {"search": {"n_patterns": [2, 3], "basis": "fit"}},
-        ["The number of patterns, 2, was chosen among 2 and 3 by the distance between the covariances of synthesised"],
+        ["The number of patterns, 2, was chosen from 2 and 3 by the squared distance between the covariances of"],
         ["not interpreted"],
     ),
     (
         {"search": {"n_patterns": [2, 3], "basis": "agreement"}},
-        ["The number of patterns, 2, was chosen among 2 and 3 by the agreement of repeated training runs alone."],
+        ["The number of patterns, 2, was chosen from 2 and 3 by the agreement of repeated training runs alone."],
         ["covariances of synthesised and observed patients"],
     ),
 ]
@@ -193,7 +192,7 @@ def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(fo
     sentences = {
         "subgroup_sizes": "the comparison is circular: it describes the patterns but does not test them",
         "group_effects": "Patients were compared with controls in each region (Cohen's d",
-        "change_summary": "Welch's t test. 90 % intervals of a person's change contain the true changes",
+        "change_summary": "Welch's t test. The 90 % interval of a person's change contains the true changes",
     }
     whole = quoted(folder)
     assert not missing(whole, *sentences.values())

@@ -62,7 +62,7 @@ def test_sections_and_headline(tmp_path, undrawn, n_patterns, learned):
 def test_tables_are_those_of_the_files(run, undrawn):
     text = write_report(run).read_text(encoding="utf-8")
     own = pd.read_csv(run / "patterns.csv").query("pattern == 2").sort_values("change_sd", key=abs, ascending=False)
-    assert [row[:2] for row in rows_of(text, "All regions of pattern 2, strongest first")] == [
+    assert [row[:2] for row in rows_of(text, "All regions of pattern 2, largest changes first")] == [
         [region, f"{change:+.2f}".replace("-", "−")] for region, change in own[["region", "change_sd"]].to_numpy()
     ]
     assert f'data-value="{own["change_sd"].iloc[0]:.15g}"' in text
@@ -163,7 +163,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
     assert not missing(result, 'data-name="severities_1"', 'id="cards"', 'id="explorer"', "Pattern 1")
     assert (gate != "", 'data-name="severities_1"' in before) == (gated, not gated)
     said = f"{expected} The reason is given.", "AUC of patients versus controls is 0.87 (95 % interval 0.82 to 0.91"
-    caution = "the absence of reproducible patterns does not mean that there is no difference"
+    caution = "the absence of reproducible patterns does not mean that the groups do not differ"
     unsaid = [] if changes.get("verdict") == "not found again" else [caution]
     assert missing(page.words, *said, caution) == unsaid
 
@@ -232,7 +232,7 @@ def test_stopped_run_shows_no_results(run, changes, show_ids, said, unsaid):
     # Cells of a table have no space between them.
     said = [
         *said,
-        "It resumes where it stopped.",
+        "The run then resumes where it stopped.",
         'line = "rindices fit volumes.csv"',
         "Patients60",
         "jax0.7.0",

@@ -89,7 +89,7 @@ def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, stat
     assert above.index('class="verdict') < above.index('<section id="groups"')
     assert not [part for part in ('<details class="gate"', "NOT FOUND AGAIN") if part in above]
     effects = table_of(analysed, "group_effects").sort_values("effect", key=abs, ascending=False)
-    rows = rows_of(text, "Patients versus controls, every region")
+    rows = rows_of(text, "Patients versus controls in every region")
     assert [row[-1] for row in rows] == effects["region"].tolist()
     assert rows[0][1:-1] == ["−0.90", "−1.20 to −0.60", "0.001"]
     clear = f"have clearly smaller values in {(effects['q'] < 0.05).sum()} of 20 regions (q below 0.05)"
@@ -100,7 +100,7 @@ def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, stat
 def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
     change_summary(analysed, evidence=FOUND)
     [line] = re.findall('<svg class="number-line".*?</svg>', page_text(analysed), re.DOTALL)
-    assert "two halves 93, permuted groups, at most 55, any two repetitions 95, chance 50." in line
+    assert "two halves 93, permuted groups, at most 55, repetitions, on average 95, chance 50." in line
     assert [words_of(line).count(word) for word in ("p = 0.005", "chance 50", "at most:")] == [1, 1, 1]
     places = [float(place) for place in re.findall(r'class="here" cx="([\d.]+)"', line)]
     assert places == pytest.approx([205 + 270 * over for over in (0.434, 0.051, 0.451)], abs=0.1)
@@ -112,13 +112,15 @@ def test_patterns_that_cannot_be_are_not_described_and_cards_name_three_others_a
     rewrite(tmp_path / "r_indices.csv", severity1=0.08)
     rewrite(tmp_path / "patterns.csv", change_sd=lambda of: of["change_sd"] * np.where(of["pattern"] == 2, 3000, 1))
     text = page_text(tmp_path)
-    reasons = ["everyone has almost the same score", "its changes exceed 20 standard deviations of controls"]
+    reasons = ["everyone has almost the same score", "its changes exceed 20 standard deviations of the controls"]
     assert re.findall(r"could not be estimated: (.*?)\.<", text) == reasons
     assert [text.count(part) for part in ('<p class="gist">', "Show anyway</summary>")] == [4, 2]
     assert re.findall(r'<a href="#pattern-(\d)"', text) == [*"123456"]
-    told = re.findall(r"Of them, ([^.]*)\.", text)
+    told = re.findall(r"Of these patients, ([^.]*)\.", text)
     assert [sentence.count("also have pattern") for sentence in told] == [3] * 4
-    assert all(sentence.endswith("%); the difference is smaller for the other patterns") for sentence in told)
+    assert all(
+        sentence.endswith("of all patients); for the other patterns, the difference is smaller") for sentence in told
+    )
 
 
 def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
@@ -127,7 +129,7 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     text = page_text(analysed)
     assert re.findall("The median severity is .*? in controls", text) == before  # first visits only
     assert len(before) == 2
-    rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
+    rows, words = rows_of(text, "Change in severity per year"), Page(section_of(text, "change")).words
     assert ["1", "Patients minus controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
     assert not missing(
         words,
@@ -135,7 +137,7 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
         "Group change is the mean of the individual slopes",
         "estimated from 40 controls with repeated visits within 1.0 years",
     )
-    people = rows_of(text, "Reliable change of individuals")
+    people = rows_of(text, "Reliable change in individuals")
     assert [sum(int(row[place]) for row in people if row[0] == "1") for place in (2, 3, 4)] == [112, 23, 0]
 
 
@@ -144,7 +146,7 @@ def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
     add_analyses(tmp_path)
     text = page_text(tmp_path)
     effects = table_of(tmp_path, "subgroups")["effect"].abs()
-    rows = rows_of(text, "Regions of the subgroups compared with controls, strongest first")
+    rows = rows_of(text, "Regions of the subgroups compared with controls, largest differences first")
     assert (len(rows), rows[0][3].lstrip("+−")) == (600, f"{effects.max():.2f}")
     assert f"{len(effects) - 600} more rows are in <code>analysis/subgroups.csv</code>" in text
 
@@ -186,9 +188,9 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     )
     page = report_of(analysed)
     said = [
-        "A previously trained model (model.safetensors) scored 112 people in 20 regions",
+        "A previously trained model (model.safetensors) scored 112 people from 20 regions",
         "Two are odd.",
-        "Effects of age were estimated in the controls used to train the model by linear regression",
+        "The effects of age were estimated in the controls used to train the model by linear regression",
     ]
     unsaid = [
         "Repetitions and their agreement",
@@ -251,7 +253,7 @@ def test_search_lists_settings_best_first(run, undrawn):
 def test_the_spectrum_is_drawn_and_described(run):
     change_summary(run, evidence=FOUND)
     text = page_text(run)
-    assert "patients relative to controls in 4 directions, the largest 9.1; 2 are above the limit, 3.4." in text
+    assert "relative to controls in 4 directions. The largest is 9.1, and 2 of them exceed the limit of 3.4." in text
     assert "limit: 3.4" in pictures(text)["spectrum"]
 
 
@@ -292,7 +294,7 @@ def with_groups_alike(of):
 
 
 DECOMPOSED = {"patterns.csv": lambda of: of.assign(decomposed_sd=-0.5, decomposed_spread_sd=0.1)}
-OF_NETWORKS = ["In patients (sd)", "Faint: the same change", "Weights of the loss", "Training steps</th>"]
+OF_NETWORKS = ["In patients (sd)", "Faint marks: the same change", "Weights of the loss", "Training steps</th>"]
 HALVES, TRAINED_ON_HALVES = "non-overlapping halves of the sample", 'class="number-line"'
 UNKNOWN = {f"{name}{end}": np.nan for name in AGREEMENT for end in ("", "_low", "_high")}
 # Only in patients, for the first pattern.
@@ -327,15 +329,15 @@ CHANGES = {
         {},
         [
             "Smaller left and right hippocampus (−1.20 sd of controls at severity 1); larger left amygdala (0.90 sd",
-            "Associated with mmse (r = −0.41, q &lt; 0.001) in patients.",
-            "Not clearly associated with any clinical variable in patients.",
+            "In patients, the severity is associated with mmse (r = −0.41, q &lt; 0.001).",
+            "In patients, the severity is not clearly associated with any clinical variable.",
         ],
         [],
     ),
     "scan noise as given": (
         scan_noise("given", 0.04),
         {},
-        ["You specified the scan noise", f"Controls: {NOT_CONVERGED}.", "Reliable change of individuals"],
+        ["You specified the scan noise", f"Controls: {NOT_CONVERGED}.", "Reliable change in individuals"],
         [],
     ),
     "scan noise unknown": (
@@ -345,7 +347,7 @@ CHANGES = {
             "40 controls had repeated visits, which is too few to estimate the scan noise",
             f"Controls: {NOT_CONVERGED}.",
         ],
-        ["Reliable change of individuals"],
+        ["Reliable change in individuals"],
     ),
     "as it was": ({}, {}, ["Full name"], []),
     "patterns counted, and a warning": (
@@ -365,22 +367,22 @@ CHANGES = {
     "controls read low": (
         controls_read(0.05),
         {},
-        ["Controls average 0.05"],
+        ["the mean severity of the controls is 0.05"],
         ["Do not trust the severities of pattern 1", "hardly differ"],
     ),
     "controls read high": (
         controls_read(0.4),
         {},
-        ["Controls average 0.4", "Do not trust the severities of pattern 1"],
+        ["the mean severity of the controls is 0.4", "Do not trust the severities of pattern 1"],
         [],
     ),
     "groups alike": (
         {"r_indices.csv": with_groups_alike},
         {},
         [
-            "is 0.95 in patients and 0.95 in controls; a patient lies above a control in 50 %",
+            "is 0.95 in patients and 0.95 in controls; in 50 % of all pairs of a patient and a control, the patient",
             "so the groups hardly differ",
-            "in 0 % of all pairs: controls lie higher",
+            "has the higher severity, so severities are higher in controls",
         ],
         [],
     ),
@@ -388,19 +390,19 @@ CHANGES = {
         {"selection.csv": lambda of: of[of["chosen"]]},
         {},
         ["Agreement of repetitions"],
-        ["at each checkpoint"],
+        ["after different numbers of training steps"],
     ),
     "number chosen by fit": (
         {"selection.csv": of_two_numbers},
         {"search": {"basis": "fit"}},
-        ["The choice is the smallest number of patterns"],
+        ["The smallest number of patterns is chosen"],
         ["the choice only decides which models are shown"],
     ),
     "no number supported": (
         {"selection.csv": of_two_numbers},
         {"search": {"basis": "unsupported"}},
         ["the data support no number of patterns, the choice only decides which models are shown"],
-        ["The choice is the smallest number of patterns"],
+        ["The smallest number of patterns is chosen"],
     ),
     "a single repetition": (
         {
@@ -408,15 +410,15 @@ CHANGES = {
             "r_indices.csv": lambda of: of.assign(r1_sd=np.nan, r2_sd=np.nan),
         },
         {},
-        ["Agreement requires at least two comparable repetitions"],
-        ["for half of all people, it is below"],
+        ["Agreement can only be computed from at least two comparable repetitions"],
+        ["its median over all people is"],
     ),
     "networks": (DECOMPOSED, {"preset": "fast", "step": 1000}, OF_NETWORKS, []),
     "linear models": (DECOMPOSED, {"preset": "linear", "step": 0}, [], OF_NETWORKS),
     "divided by an imbalanced variable": (
         {},
         {"correction": {"proportion": "age"}, "balance": AGE_DIFFERS},
-        ["Regions were divided by age, which may leave part of its effects."],
+        ["Regions were divided by age, which may not remove all of its effects."],
         ["The effects of age"],
     ),
     "balanced": (
@@ -431,11 +433,11 @@ CHANGES = {
         [
             "Is there anything to find?</h3>",
             "joint p = 0.005, with p = 0.005 for greater variation among patients (spread) and p = 0.035 for",
-            "2 directions are beyond chance, and held-out people differ in 3 directions.",
-            f"{HALVES} agree at 0.934 (0.5 is chance; at most 0.551 with permuted groups). Repetitions agree with "
-            "each other at 0.951",
-            "Their consensus agrees with a linear model of the whole sample at 0.883.",
-            "The table contains no covariates, so this could not be checked.",
+            "by chance in 2 directions, and held-out patients vary more than held-out controls in 3 directions.",
+            f"{HALVES} is 0.934 (0.5 is chance; with permuted groups, it is at most 0.551). The agreement between "
+            "repetitions is 0.951",
+            "The agreement of their consensus with a linear model of the whole sample is 0.883.",
+            "The table contains no covariates, so the balance of the groups could not be checked.",
             "relative to controls in 4 directions",
         ],
         [],
@@ -444,8 +446,8 @@ CHANGES = {
         {},
         {"evidence": FOUND | {"directions": 1, "found_again": 1, "repetitions": None}},
         [
-            "1 direction is beyond chance, and held-out people differ in 1",
-            "at most 0.551 with permuted groups). Their consensus agrees",
+            "by chance in 1 direction, and held-out patients vary more than held-out controls in 1 direction.",
+            "it is at most 0.551). The agreement of their consensus",
         ],
         [],
     ),
@@ -455,7 +457,7 @@ CHANGES = {
         [
             "Is there anything to find?</h3>",
             "joint p = 0.410",
-            "0 directions are beyond chance, and held-out people differ in 0 directions.",
+            "by chance in 0 directions, and held-out patients vary more than held-out controls in 0 directions.",
             "relative to controls in 4 directions",
         ],
         [HALVES, TRAINED_ON_HALVES],

@@ -48,7 +48,7 @@ def test_histogram_is_bounded_and_counts_everybody():
     controls, patients = axes.patches
     assert row_names(axes) == ["Controls", "Patients"]
     assert 0 == controls.get_data().edges[0] < patients.get_data().edges[-1] < 7  # no bar below 0
-    assert not missing(patients.get_gid(), "n = 60", "1 beyond")
+    assert not missing(patients.get_gid(), "n = 60", "1 above")
     assert axes.texts[0].get_text().startswith("1: largest change learned")
 
 
@@ -106,7 +106,7 @@ def test_outliers_are_marked_where_they_are_ones():
     table = distances(factor=2.0).assign(size=0.0, farthest=2.0, far_in="")
     table.loc[[3, 7], "far_in"] = ["size", "distance farthest"]
     labels = [re.search(r"^(\w+) .*\n(\d+) ", axes.get_xlabel()) for axes in plots.outlier_distances(table).axes]
-    assert [label.groups() for label in labels] == [("Distance", "1"), ("Size", "1"), ("Farthest", "1")]
+    assert [label.groups() for label in labels] == [("Distance", "1"), ("Overall", "1"), ("Most", "1")]
 
 
 def test_each_region_is_a_line_with_its_name():

@@ -129,13 +129,13 @@ def test_same_run_goes_on_and_keeps_its_journal_and_another_in_its_place_does_no
 
 
 OTHERS = {
-    "sha256: abc then, xyz now": {"table": {"sha256": "xyz"}},
-    "n_patterns: 2, 3 then, 3, 4, 5, 6 and 1 more now": {"training": {"n_patterns": (3, 4, 5, 6, 7)}},
-    "n_patterns: 2, 3 then, auto now": {"training": {"n_patterns": "auto"}},
-    "n_repetitions: 10 then, 5 now": {"training": {"n_repetitions": 5}},
-    "max_steps: not given then, 100 now": {"training": {"max_steps": 100}},
-    "jax: 0.8.0 then, 0.9.0 now": {"versions": {"jax": "0.9.0"}},
-    "platform: cpu then, gpu now": {"device": {"platform": "gpu"}},
+    "sha256: abc before, xyz now": {"table": {"sha256": "xyz"}},
+    "n_patterns: 2, 3 before, 3, 4, 5, 6 and 1 more now": {"training": {"n_patterns": (3, 4, 5, 6, 7)}},
+    "n_patterns: 2, 3 before, auto now": {"training": {"n_patterns": "auto"}},
+    "n_repetitions: 10 before, 5 now": {"training": {"n_repetitions": 5}},
+    "max_steps: not given before, 100 now": {"training": {"max_steps": 100}},
+    "jax: 0.8.0 before, 0.9.0 now": {"versions": {"jax": "0.9.0"}},
+    "platform: cpu before, gpu now": {"device": {"platform": "gpu"}},
 }
 
 
@@ -158,17 +158,17 @@ MORE = altered(training={"n_patterns": (2, 3, 4), "n_repetitions": 20})
 def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
     begin(out)
     (out / "journal" / "data-3-abc.safetensors").write_text("chunk")
-    refused_with("n_repetitions: 10 then, 20 now", is_complete, out, MORE)  # begun but not finished
+    refused_with("n_repetitions: 10 before, 20 now", is_complete, out, MORE)  # begun but not finished
     finish(out)
     if not killed:
         keep_trained(out)
     assert (is_complete(out, MORE), (out / "journal").exists(), more_of(out, MORE)["n_repetitions"]) == (
         False,
         False,
-        "10 then, 20 now",
+        "10 before, 20 now",
     )
     refused_with(
-        r"jax: 0\.8\.0 then, 0\.9\.0 now", is_complete, out, MORE.model_copy(update={"versions": {"jax": "0.9.0"}})
+        r"jax: 0\.8\.0 before, 0\.9\.0 now", is_complete, out, MORE.model_copy(update={"versions": {"jax": "0.9.0"}})
     )
     assert begin(out, MORE)
     assert (read_settings(out / "run.toml").training, (out / "model.safetensors").exists()) == (MORE.training, False)
@@ -211,7 +211,7 @@ def test_finished_run_stays_complete_on_another_machine(out):
     finish(out)
     assert is_complete(out, elsewhere)
     refused_with(
-        r"preset: fast then, paper now",
+        r"preset: fast before, paper now",
         is_complete,
         out,
         elsewhere.model_copy(update={"training": SearchSettings(preset="paper")}),

@@ -234,7 +234,7 @@ def test_the_card_says_what_the_run_and_the_user_know(archive, shared):
         "| Atlas | not stated |",
         f"| Verdict | {read_summary(shared).state} |",
         "is not a diagnosis.**",
-        "With so few people, they include the uncertainty about the patterns themselves.",
+        "Because there are so few people, the intervals include the uncertainty about the patterns themselves.",
     )
     assert not missing(card, *expected)
     assert not missing(card.split("---\n")[1], *expected[:2])

@@ -24,7 +24,7 @@ NUMBER = re.compile(r"(?<![\w.−-])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
 # Tables, pictures and lists of settings contain no sentences.
 NO_PROSE = re.compile(r"<(script|style|svg|table|pre|code|select|nav)\b.*?</\1>|<p>References</p>.*?</ul>", re.DOTALL)
 ABOUT_PATTERNS = re.compile(
-    r"Pattern \d|pattern \d|Associated with|have this pattern|associated with any|associations ha|median severity"
+    r"Pattern \d|pattern \d|associated with|have this pattern|associations ha|median severity"
     r"|There may be more|can be found again|is called reliable"
 )
 
@@ -109,10 +109,10 @@ def cards(told):
         said = [shown(pair[0].median()), shown(pair[1].median()), f"{100 * higher:.0f}", round(100 * own.mean())]
         shares = {other: (more[own].mean(), more.mean()) for other, more in above.items() if other != k}
         others = [
-            f"{round(100 * here)} % also have pattern {other} (in all patients: {round(100 * all_of)} %)"
+            f"{round(100 * here)} % also have pattern {other} (versus {round(100 * all_of)} % of all patients)"
             for other, (here, all_of) in shares.items()
         ]
-        rows.append([*said, f" Of them, {', '.join(others)}." if others else "", _related(told, k)])
+        rows.append([*said, f" Of these patients, {', '.join(others)}." if others else "", _related(told, k)])
     return rows
 
 
@@ -120,8 +120,8 @@ def _related(told, k):
     table = told.table("analysis/associations")
     row = table[(table["people"] == "patients") & (table["pattern"] == k)].iloc[0]
     if row["q"] >= 0.05:
-        return "Not clearly associated with any clinical variable in patients."
-    return f"Associated with memory (r = {shown(row['coefficient'])}, q {p_words(row['q'])}) in patients."
+        return "not clearly associated with any clinical variable"
+    return f"associated with memory (r = {shown(row['coefficient'])}, q {p_words(row['q'])})"
 
 
 def strongest(told):
@@ -159,7 +159,9 @@ def reason(told):
 
 def scan_noise(told):
     years = told.table("r_indices").query("group == 'control'").groupby("participant_id")["years"]
-    noise = " and ".join(f"{sd:.3f}" for sd in told.table("analysis/scan_noise")["sd"])
+    noise = " and ".join(
+        f"{sd:.3f} (pattern {k})" for k, sd in enumerate(told.table("analysis/scan_noise")["sd"], start=1)
+    )
     return [int((years.size() > 1).sum()), f"{years.agg(np.ptp).max():.1f}", noise]
 
 
@@ -195,14 +197,15 @@ CLAIMS = [
     ),
     (
         rf"Models of two separate halves of the sample rank {N} of 100 pairs of patients in the same "
-        rf"order; chance is 50, and with permuted groups it is at most {N}\. .*?differ \(p = {N}, permutation test\)",
+        rf"order; chance is 50, and with permuted groups the number is at most {N}\. .*?differ \(p = {N}, permutation "
+        rf"test\)",
         lambda told: [
             *(f"{100 * told.summary['evidence'][name]:.0f}" for name in ("halves", "halves_chance")),
             f"{told.summary['evidence']['p']:.2g}",
         ],
     ),
     (
-        rf"Any two repetitions agree on {N} of 100 pairs\.",
+        rf"On average, two repetitions agree on {N} of 100 pairs\.",
         lambda told: [f"{100 * told.summary['evidence']['repetitions']:.0f}"],
     ),
     (
@@ -219,11 +222,13 @@ CLAIMS = [
     ),
     (
         rf"Compared with {N} controls, {N} patients have (?:clearly smaller values in (?P<s>\d+))?(?: and )?(?:clearly "
-        rf"larger values in (?P<l>\d+))? of {N} regions \(q below 0\.05\); {N} % of the regions are smaller",
+        rf"larger values in (?P<l>\d+))? of {N} regions \(q below 0\.05\)\. The patients' mean is below that of the "
+        rf"controls in {N} %",
         region_differences,
     ),
     (
-        rf"In none of {N} regions do {N} patients clearly differ from {N} controls \(no q below 0\.05\); {N} %",
+        rf"In none of {N} regions do {N} patients clearly differ from {N} controls \(no q below 0\.05\)\. The "
+        rf"patients' mean is below that of the controls in {N} %",
         no_differences,
     ),
     (
@@ -231,14 +236,18 @@ CLAIMS = [
         lambda told: [shown(told.summary["separation"][name]) for name in ("auc", "low", "high")],
     ),
     (
-        rf"The median severity is {N} in patients and {N} in controls; a patient lies above a control in {N} % of all "
-        rf"pairs[^.]*\. {N} % of the patients have this pattern \(more of it than 95 % of controls\)\.( Of them, "
-        r".*?\.)? ?((?:Not clearly a|A)ssociated with .*? in patients\.)",
+        rf"The median severity is {N} in patients and {N} in controls; in {N} % of all pairs of a patient and a "
+        rf"control, the patient has the higher severity[^.]*\. {N} % of the patients have this pattern, which means "
+        rf"that their "
+        r"severity exceeds that of 95 % of controls\.( Of these patients, .*?\.)? In patients, the severity is ((?:not "
+        r"clearly )?associated with .*?)\.\n",
         cards,
     ),
     (  # under verdicts that assign patterns to nobody
-        rf"The median severity is {N} in patients and {N} in controls; a patient lies above a control in {N} % of all "
-        r"pairs[^.]*\. ((?:Not clearly a|A)ssociated with .*? in patients\.)",
+        rf"The median severity is {N} in patients and {N} in controls; in {N} % of all pairs of a patient and a "
+        rf"control, "
+        r"the patient has the higher severity[^.]*\. In patients, the severity is ((?:not clearly )?associated with "
+        r".*?)\.\n",
         lambda told: [[*row[:3], row[-1]] for row in cards(told)],
     ),
     (rf"Pattern \d\n{N} % of patients\n", lambda told: [[row[3]] for row in cards(told)]),
@@ -252,8 +261,10 @@ CLAIMS = [
     (r"\(((?:−?\d\.\d\d(?: to |–)?)+) sd of controls at severity 1\)", strongest),
     (
         rf"in {N} permutations of the group labels: joint p ([<=] [\d.]+), with p ([<=] [\d.]+) for greater variation "
-        rf"among patients \(spread\) and p ([<=] [\d.]+) for a difference in means \(shift\)\. {N} directions? "
-        rf"(?:is|are) beyond chance, and held-out people differ in {N} directions?\.",
+        rf"among patients \(spread\) and p ([<=] [\d.]+) for a difference in means \(shift\)\. Patients vary "
+        rf"more than expected by chance in {N} directions?, and held-out patients vary more than held-out controls in "
+        rf"{N} "
+        r"directions?\.",
         lambda told: [
             N_PERMUTATIONS,
             *(p_words(told.summary["evidence"][name]) for name in ("p", "p_spread", "p_shift")),
@@ -261,44 +272,47 @@ CLAIMS = [
         ],
     ),
     (
-        rf"non-overlapping halves of the sample agree at {N} \(0\.5 is chance; at most {N} with permuted groups\)\. "
-        rf"Repetitions agree with each other at {N}\. Their consensus agrees with a linear model of the whole "
-        r"sample at "
-        rf"{N}\.",
+        rf"non-overlapping halves of the sample is {N} \(0\.5 is chance; with permuted groups, it is at most {N}\)\. "
+        rf"The agreement between repetitions is {N}\. The agreement of their consensus with a linear model of the "
+        rf"whole sample is {N}\.",
         lambda told: [
             shown(told.summary["evidence"][name], 3)
             for name in ("halves", "halves_chance", "repetitions", "with_linear")
         ],
     ),
     (rf"{N} (?:people|rows) were read and {N} used\.", lambda told: [len(told.table("people"))] * 2),
-    (r"Controls average (.*?) here", controls_average),
-    (r"that 0\.1 of severity is (.*?)\.\n", unit),
+    (r"the mean severity of the controls is (.*?);", controls_average),
+    (r"to which 0\.1 of severity corresponds, which is (.*?)\.\n", unit),
     (
-        r"for half of all people, it is below (.*?)\. It",
+        r"its median over all people is (.*?)\. It",
         lambda told: [
             " and ".join(
                 f"{told.table('r_indices')[f'r{k}_sd'].median():.3f} (r{k})" for k in range(1, n_patterns(told) + 1)
             )
         ],
     ),
-    (rf"The indices are based on {N} repetitions, each with its own", lambda told: [told.summary["repetitions"]]),
     (
-        rf"(\d+ patterns?): no other number fits the patients clearly better, and repetitions agree at {N}\.",
+        rf"The agreement indices below are based on {N} repetitions, each with its own",
+        lambda told: [told.summary["repetitions"]],
+    ),
+    (
+        rf"(\d+ patterns?): no other number fits the patients clearly better, and the agreement between repetitions is "
+        rf"{N}\.",
         reason,
     ),
-    (rf"(\d+ patterns?): patients and controls differ no more than expected by chance.*?agree at {N}\.", reason),
+    (rf"(\d+ patterns?): patients and controls differ no more than expected by chance.*?repetitions is {N}\.", reason),
     (
-        rf"(\d+ patterns?): held-out people also differ in {N} directions?",
+        rf"(\d+ patterns?): in held-out people, patients also vary more than controls in {N} directions?",
         lambda told: [counted(n_patterns(told), "pattern"), told.summary["evidence"]["found_again"]],
     ),
-    (rf"The table had {N} (?:people|scans)", lambda told: [len(told.table("people"))]),
+    (rf"The table contained {N} (?:people|scans)", lambda told: [len(told.table("people"))]),
     (
-        rf"{N} controls \(CN\) and {N} patients \(AD\) were described by {N} regional",
+        rf"comprised {N} controls \(CN\) and {N} patients \(AD\), described by {N} regional",
         lambda told: [*reversed(groups_of(told)), N_REGIONS],
     ),
     (
-        rf"preset “linear” of rindices\), {N} of them, each fitted to (.*?) of the controls and (.*?) of the "
-        rf"patients \(seed {N}\)",
+        rf"{N} linear models alone \(preset “linear” of rindices\), each fitted to (.*?) of the controls and (.*?) of "
+        rf"the patients \(seed {N}\)",
         lambda told: [
             told.summary["repetitions"],
             {5: "four fifths"}[Schedule(0, 0).folds],
@@ -311,7 +325,7 @@ CLAIMS = [
         lambda told: [told.summary["evidence"]["found_again"]],
     ),
     (
-        rf"number of patterns, {N}, was chosen among ([\d, and]+) by",
+        rf"number of patterns, {N}, was chosen from ([\d, and]+) by",
         lambda told: [
             n_patterns(told),
             " and ".join(str(number) for number in sorted(told.table("selection")["n_patterns"].unique())),
@@ -325,7 +339,7 @@ CLAIMS = [
         ],
     ),
     (
-        rf"the mean of {N} of {N} repetitions",
+        rf"averaged over {N} of {N} repetitions",
         lambda told: [told.summary["members_used"], told.summary["repetitions"]],
     ),
     (
@@ -340,9 +354,9 @@ CLAIMS = [
         r"pattern agreement of (\S+) and a dimension correlation of (\S+)\.(?: |\n)",
         lambda told: [shown(told.summary["agreement"][name], 3) for name in AGREEMENTS[:2]],
     ),
-    (rf"compared with {N} permutations of ", lambda told: [N_PERMUTATIONS]),
+    (rf"compared with their values in {N} permutations of ", lambda told: [N_PERMUTATIONS]),
     (
-        rf"Missing regions of {N} people were imputed",
+        rf"Missing regional measures of {N} people were imputed",
         lambda told: [int(told.table("r_indices")["flags"].str.contains("missing", na=False).sum())],
     ),
     (r"\(joint p ([<=] [\d.]+)\)", lambda told: [p_words(told.summary["evidence"]["p"])]),
@@ -368,14 +382,13 @@ CLAIMS = [
         lambda told: [len(told.table("analysis/change")), f"{told.table('analysis/change')['years'].median():.1f}"],
     ),
     (
-        rf"estimated from {N} controls with repeated visits within {N} years; it corresponds to a standard "
-        r"deviation of the "
-        r"severities of (.*?)\. A",
+        rf"estimated from {N} controls with repeated visits within {N} years\. It corresponds to a standard "
+        r"deviation in severity of (.*?)\. A",
         scan_noise,
     ),
     (rf"given scan noise estimated from {N} controls", lambda told: scan_noise(told)[:1]),
     (rf"called reliable if its {N} % interval", lambda told: [f"{100 * told.summary['level']:g}"]),
-    (rf"{N} % intervals of a person's change", lambda told: [f"{100 * told.summary['level']:g}"]),
+    (rf"The {N} % interval of a person's change", lambda told: [f"{100 * told.summary['level']:g}"]),
     (r"Among the controls, (.*?) are classified as changed", controls_that_changed),
     (
         rf"R-indices: {N} patterns? in {N} patients",

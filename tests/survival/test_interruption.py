@@ -409,7 +409,7 @@ def test_more_of_a_finished_run_is_as_in_one_go(table, tmp_path, monkeypatch):
     with pytest.MonkeyPatch.context() as patch:
         Fault(patch, "r_indices.csv", "flush", errno.ENOSPC, ALWAYS)
         outcome = fit(table, "--out", out, "--no-report", *MORE)
-        assert (outcome.exit_code, "--repetitions 2 then, 4 now" in outcome.output) == (2, True)
+        assert (outcome.exit_code, "--repetitions 2 before, 4 now" in outcome.output) == (2, True)
     assert (fit(table, "--out", out, "--no-report", *MORE).exit_code, len(trained)) == (0, len(set(trained)))
     assert (fit(table, "--out", one_go, "--no-report", *MORE).exit_code, len(trained)) == (0, 2 * len(set(trained)))
     assert_same(out, results(one_go))

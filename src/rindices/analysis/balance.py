@@ -54,7 +54,7 @@ def flow_table(people: pd.DataFrame) -> pd.DataFrame:
     >>> flow_table(record.assign(reason=["", "", "outlier"])).to_numpy().tolist()
     [['all', 'all', 3, 1, 2], ['all', 'control', 1, 0, 1], ['all', 'patient', 2, 1, 1]]
     """
-    said = people["reason"].astype(object).fillna("").replace("", "not said")
+    said = people["reason"].astype(object).fillna("").replace("", "not stated")
     people = people.assign(reason=said.mask(people["used"].astype(bool), "used"))
     given = set(people["reason"]) - {"used"}
     reasons = [name for name in _REASONS if name in given] + sorted(given - set(_REASONS))

@@ -152,7 +152,7 @@ def _less(a: Line, b: Line) -> Line:
     if np.isnan(sum(variances)):
         return Line(
             note=(
-                f"one of the groups has no estimate: it has fewer than {FEWEST_PEOPLE} people, or its "
+                f"one of the groups has no estimate, because it has fewer than {FEWEST_PEOPLE} people or because its "
                 "model did not converge"
             )
         )
@@ -282,10 +282,10 @@ def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Lin
     (True, 'intercept and slope')
     """
     if not len(person) or person.max() + 1 < FEWEST_PEOPLE:
-        return Line(note=f"fewer than {FEWEST_PEOPLE} people were seen at two different times")
+        return Line(note=f"fewer than {FEWEST_PEOPLE} people were seen at two or more different times")
     by_person, residual, between = _moments(scores, years, person)
     if residual < _NOTHING:
-        return Line(note="the severity does not vary within people")
+        return Line(note="each person's severity is the same at all visits")
     if between is None:
         return by_person
     not_converged = by_person._replace(note="the model with a slope for each person did not converge")

@@ -146,11 +146,11 @@ def _clear(row: Any) -> bool:
 
 def _link(row: Any) -> str:
     """Describe how the score of a pattern is associated with a variable in one group."""
-    q = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.2g}"
-    rises, size, own = row.coefficient > 0, f"(r = {row.coefficient:.2f}, {q})", f"pattern {row.pattern}"
+    q, rises = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.2g}", row.coefficient > 0
+    size, own = f"(r = {row.coefficient:.2f}, {q})", f"the severity of pattern {row.pattern}"
     return {
         "categorical": f"{own} varies with {row.variable} (eta² = {row.coefficient:.2f}, {q})",
-        "dichotomous": f"{own} is {'stronger' if rises else 'weaker'} if {row.variable} is {row.level} {size}",
+        "dichotomous": f"{own} is {'higher' if rises else 'lower'} if {row.variable} is {row.level} {size}",
         "continuous": f"{own} {'rises' if rises else 'falls'} with {row.variable} {size}",
     }[row.kind]
 
@@ -168,11 +168,11 @@ def _remark(row: Any, direction: float, of_patients: Any) -> str:
         return (
             f"In controls, {_link(row)}, so the pattern does not reflect disease alone. The groups do not "
             "clearly differ in "
-            f"{name}, so it explains little of the difference between them."
+            f"{name}, so {name} explains little of the difference between them."
         )
     groups = {
         "categorical": f"the groups differ in {name}",
-        "dichotomous": f"that is {'more' if more else 'less'} frequent among patients",
+        "dichotomous": f"{row.level} is {'more' if more else 'less'} frequent among patients",
         "continuous": f"patients' {name} is {'higher' if more else 'lower'}",
     }[row.kind]
     alike = row.kind == "categorical" or (row.coefficient > 0) == more
@@ -187,7 +187,7 @@ def _remark_on_patients(row: Any, imbalanced: bool) -> str:
     if not imbalanced:
         return (
             f"In patients, {_link(row)}: the disease may be associated with {row.variable}. The groups do not clearly "
-            f"differ in {row.variable}, so it explains little of the difference between them."
+            f"differ in {row.variable}, so {row.variable} explains little of the difference between them."
         )
     return (
         f"In patients, {_link(row)}, and the groups differ in {row.variable}. The effect of {row.variable} in "

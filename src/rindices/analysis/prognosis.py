@@ -120,7 +120,7 @@ def prognosis(
             estimates = _hazard_ratio(own, np.column_stack([score[people], fixed]))
             notes += [] if estimates else ["the hazard ratio cannot be estimated"]
         n_left_out = int((followed & ~people).sum())
-        notes += [f"{counted(n_left_out, 'person', 'people')} left out for missing values"] if n_left_out else []
+        notes += [f"{counted(n_left_out, 'person', 'people')} excluded because of missing values"] if n_left_out else []
         row: dict[str, object] = {
             "pattern": pattern,
             "n": int(people.sum()),

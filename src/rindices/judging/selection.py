@@ -342,8 +342,10 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
     name += f" with orthogonality {chosen.point.orthogonality:g}" if several else ""
     if basis == "counted" and spectrum is not None:
         again = counted(spectrum.found_again, "direction")
-        nearest = "" if isinstance(asked, str) else ", and this is the nearest of the requested numbers"
-        return f"{name}: held-out people also differ in {again}{nearest}."
+        nearest = (
+            "" if isinstance(asked, str) else f", and {chosen.point.n_patterns} is the nearest of the requested numbers"
+        )
+        return f"{name}: in held-out people, patients also vary more than controls in {again}{nearest}."
     if len(swept.judged) == 1:
         nothing = "no direction in which patients vary more was found again in held-out people, so the smallest number"
         return (
@@ -353,30 +355,30 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
     others = [one for one in swept.judged if one is not chosen]
-    agreement = f"repetitions agree at {chosen.value:.3f}"
+    agreement = f"the agreement between repetitions is {chosen.value:.3f}"
     if len({one.point.n_patterns for one in swept.judged}) == 1:
-        best = f"of {len(swept.judged)} weights, this agreed best after {swept.n_first} repetitions"
+        best = f"of {len(swept.judged)} weights, this one gave the best agreement after {swept.n_first} repetitions"
         words = [f"{name}: {best}; {agreement}."]
     elif basis == "fit":
         words = [f"{name}: no other number fits the patients clearly better, and {agreement}."]
     elif basis == "agreement":
-        words = [f"{name}: {agreement}, best of the numbers above one; this preset chooses by agreement alone."]
+        words = [f"{name}: {agreement}, the highest for any number above one; this preset chooses by agreement alone."]
     else:
         fit = "both fits the patients and " if swept.has_fit else ""
         lack = f"no setting {fit}reaches an agreement of {UNLIKELY:g} or more"
-        shown = "Of the settings trained in full, this one agrees best"
+        shown = "Of the settings trained in full, this one is shown because its repetitions agree best"
         if spectrum is not None and not spectrum.differs:
             lack = "patients and controls differ no more than expected by chance, so the data support no number"
             shown = "This setting is shown for completeness"
-        words = [f"{name}: {lack}. {shown}: {agreement}."]
+        words = [f"{name}: {lack}. {shown}; {agreement}."]
     fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
     if basis == "fit" and fewer:
         worse = [one for one in fewer if not one.fits(swept.judged)]
         unlike = [one for one in fewer if one not in worse and not one.value > UNLIKELY]
         reasons = {
             "fitted the patients clearly worse": worse,
-            "did not agree": unlike,
-            "also fitted and agreed, but repetitions agreed equally well about more patterns": [
+            "had too little agreement": unlike,
+            "also fitted and agreed, but repetitions agreed equally well on more patterns": [
                 one for one in fewer if one not in worse + unlike
             ],
         }
@@ -389,5 +391,5 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
         )
     if swept.untried:
         left = counted(len(swept.untried), "setting")
-        words.append(f"For numbers of patterns that were dropped, other orthogonalities were not tried ({left}).")
+        words.append(f"For numbers of patterns that were dropped, other orthogonality weights were not tried ({left}).")
     return " ".join(words)

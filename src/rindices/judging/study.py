@@ -233,7 +233,7 @@ def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = Non
     if covariates is None:
         return None
     if isinstance(covariates, Mapping):
-        raise InputError("covariates should be a table, but got columns by name: use pandas.DataFrame(covariates).")
+        raise InputError("covariates should be a table, but got a dictionary: use pandas.DataFrame(covariates).")
     _check_order(index, covariates, "covariates")
     table: Any = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
     if hasattr(table, "to_pandas"):  # a pyarrow or polars table, as X may be, too
@@ -318,7 +318,8 @@ def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> Non
     if len(controls) < _FEWEST_CONTROLS or n_patients < _FEWEST_PATIENTS:
         raise InputError(
             f"Too few people to compare: {counted(len(controls), 'control')} and {counted(n_patients, 'patient')}. "
-            f"Provide at least {_FEWEST_CONTROLS} controls and {_FEWEST_PATIENTS} patients, and preferably hundreds."
+            f"Provide at least {_FEWEST_CONTROLS} controls and {_FEWEST_PATIENTS} patients, preferably hundreds of "
+            "each."
         )
     constant = np.flatnonzero(np.ptp(controls, axis=0) == 0)
     if len(constant):

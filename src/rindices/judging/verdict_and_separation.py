@@ -92,7 +92,7 @@ class Verdict:
             return self
         more = (
             f" However, patients and controls also differ in {listed(list(names), joiner=' and ')}, "
-            "which the reproducible patterns may reflect."
+            "and the reproducible patterns may reflect this difference."
         )
         return replace(self, state="confounded", message=Message(self.message, more))
 
@@ -198,28 +198,29 @@ def likely_missed(auc: float, ratio: float) -> str:
 def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     words = [
         f"Models of two separate halves of the sample rank {100 * (evidence.halves or 0):.0f} of 100 pairs of "
-        "patients in the same order; chance is 50, and with permuted groups it is at most "
+        "patients in the same order; chance is 50, and with permuted groups the number is at most "
         f"{100 * (evidence.halves_chance or 0):.0f}.",
     ]
     if evidence.repetitions is not None:
-        words.append(f"Any two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")
+        words.append(f"On average, two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")
     words.append(f"Patients and controls differ (p = {evidence.p:.2g}, permutation test).")
     least = supported(n_patterns, evidence)
     if state == "not found again":
         if (evidence.halves_p or 0) <= LEVEL:
             words.append(
-                f"However, these training runs did not find them: they agree with a linear model on only "
+                "However, the training runs did not capture this difference: they agree with a linear model on only "
                 f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer, or with the default settings."
             )
     elif not evidence.found_again:
         words.append(
-            "However, held-out patients do not clearly vary more than controls in any direction: if they all share one "
-            f"change to the same degree, severities rank healthy variation.{' Use one pattern.' * (n_patterns > 1)}"
+            "However, held-out patients do not clearly vary more than held-out controls in any direction. If all "
+            "patients share one change to the same degree, severities only rank healthy variation."
+            f"{' Use one pattern.' * (n_patterns > 1)}"
         )
     elif least < n_patterns:
         words.append(
-            f"However, held-out people differ in only {counted(least, 'direction')}, so the data do not support "
-            f"{counted(n_patterns, 'pattern')}. Use fewer."
+            f"However, held-out patients vary more than held-out controls in only {counted(least, 'direction')}, so "
+            f"the data do not support {counted(n_patterns, 'pattern')}. Use fewer."
         )
     return " ".join(words)
 

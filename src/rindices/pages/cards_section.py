@@ -47,7 +47,7 @@ def groups_section(view: RunView) -> dict[str, object] | None:
     columns = [name._replace(title="Region"), *effects, *(one._replace(title="Column") for one in code)]
     return {
         "pictures": _effect_maps(view, rows),
-        "table": Table("Patients versus controls, every region", columns, source="analysis/group_effects.csv"),
+        "table": Table("Patients versus controls in every region", columns, source="analysis/group_effects.csv"),
         "n": len(rows),
         "n_smaller": int((clear & (rows["effect"] < 0)).sum()),
         "n_larger": int((clear & (rows["effect"] > 0)).sum()),
@@ -72,7 +72,7 @@ def cards_section(view: RunView) -> dict[str, object]:
     (brains, pieces), had = brains_of(view), [high for _, _, high in view.reference]
     has_mixture = had and (people["group"] == "patient").sum() >= _FEW and view.run.summary.n_patterns > 1
     alt = (
-        "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 of 100 "
+        "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 % of "
         "controls."
     )
     mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt) if has_mixture else None
@@ -111,7 +111,7 @@ def _card(view: RunView, place: int, training: pd.DataFrame | None, had: Sequenc
 def _implausibility(rows: pd.DataFrame, scores: pd.Series) -> str:
     """Return why a pattern is implausible, as when a model has more patterns than the data; empty if it is not."""
     if rows["change_sd"].abs().max() > _IMPOSSIBLE:
-        return f"its changes exceed {_IMPOSSIBLE:g} standard deviations of controls"
+        return f"its changes exceed {_IMPOSSIBLE:g} standard deviations of the controls"
     low, high = scores.quantile([0.025, 0.975])
     return "everyone has almost the same score" if high - low < _ALIKE and len(scores) >= _FEW else ""
 
@@ -135,7 +135,7 @@ def _share(patients: pd.DataFrame, had: Sequence[float], place: int) -> dict[str
     # Of many patterns, those whose presence depends most on this one.
     telling = (shares["own"] - shares["all"]).abs().nlargest(_MOST_OTHERS).index
     others = [
-        f"{row.own:.0f} % also have pattern {row.Index} (in all patients: {row.all:.0f} %)"
+        f"{row.own:.0f} % also have pattern {row.Index} (versus {row.all:.0f} % of all patients)"
         for row in shares.loc[sorted(telling)].itertuples()
     ]
     return {"patients": 100 * own.mean(), "others": others}
@@ -196,8 +196,8 @@ def _strongest(view: RunView, place: int, first: pd.Series) -> Picture:
     """Return the regions that change most as a picture; `first` is the strongest."""
     patterns, names = view.run.results.patterns, view.region_names
     alt = (
-        f"The regions that change most in pattern {place}, with left and right as two marks; the strongest is "
-        f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table gives all "
+        f"The regions that change most in pattern {place}, with one mark for each side; the largest change is that "
+        f"of {names[first['region']]}, {number(first['change_sd'], 2, '+')} sd of controls. The table gives all "
         "values."
     )
     shown = patterns if _is_decomposed(view) else patterns.drop(columns="decomposed_sd", errors="ignore")
@@ -217,14 +217,14 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:
         *(
             [
                 measures("In patients (sd)", rows["decomposed_sd"], 2, "+"),
-                measures("Spread of that (sd)", rows["decomposed_spread_sd"]),
+                measures("Its spread (sd)", rows["decomposed_spread_sd"]),
             ]
             if _is_decomposed(view)
             else []
         ),
         *([] if effects is None else [measures("Patients versus controls (d)", rows["region"].map(effects), 2, "+")]),
     ]
-    return Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
+    return Table(f"All regions of pattern {place}, largest changes first", columns, source="patterns.csv")
 
 
 def _doses(view: RunView, pieces: Mapping[int, object]) -> object:

@@ -108,7 +108,7 @@ def change_section(view: RunView) -> dict[str, object] | None:
     visits, groups = view.run.results.r_indices, means[means["group"].isin(GROUPS) & means["mean"].notna()]
     visits = visits[visits["participant_id"].duplicated(keep=False) & visits["years"].notna()]
     alt = (
-        "Change of each severity per year: individuals as faint marks, and the mean of each group with its 95 % "
+        "Change of each severity per year, with individuals as faint marks and the mean of each group with its 95 % "
         "interval. The table gives the values."
     )
     columns = [
@@ -131,10 +131,10 @@ def change_section(view: RunView) -> dict[str, object] | None:
         "paths": view.gallery.draw(
             "trajectories",
             plots.trajectories(visits, groups),
-            "Severities over the years since the first visit, and the line of each group.",
+            "Severities against years since the first visit, with the line of each group.",
         ),
         "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
-        "table": Table("Change of the severities per year", columns),
+        "table": Table("Change in severity per year", columns),
         **_reliable(change, noise, view.run.results.score_names),
     }
 
@@ -160,9 +160,9 @@ def _reliable(change: pd.DataFrame, noise: pd.DataFrame, names: list[str]) -> di
             "source": about["source"],
             "n": int(about["n_controls"]),
             "years": about["years"],
-            "sds": listed(number(sd, 3) for sd in noise["sd"]),
+            "sds": listed(f"{number(sd, 3)} (pattern {place})" for place, sd in enumerate(noise["sd"], start=1)),
         },
-        "reliable": Table("Reliable change of individuals", columns) if known else None,
+        "reliable": Table("Reliable change in individuals", columns) if known else None,
         "called": [
             f"{up + down} of {n} (pattern {place})" for place, name, n, up, down in rows if name == GROUPS["control"]
         ],
@@ -182,7 +182,7 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         limits(table["low"], table["high"]),
         probabilities("p", table["p"]),
         probabilities("q", table["q"]),
-        probabilities("p, proportional", table["p_proportional"]),
+        probabilities("p, proportionality", table["p_proportional"]),
         measures("Concordance", table["concordance"], 3),
         measures("Covariates alone", table["base"], 3),
         measures("Gain", table["gain"], 3, "+"),

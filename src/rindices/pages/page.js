@@ -139,7 +139,7 @@
     for (const { target: box } of entries) {
       const wide = box.scrollWidth > box.clientWidth + 1;
       box.classList.toggle("wide", wide);
-      if (wide) fill(box, { tabindex: "0", role: "group", "aria-label": "Scrolls sideways" }, []);
+      if (wide) fill(box, { tabindex: "0", role: "group", "aria-label": "Scrolls horizontally" }, []);
     }
   });
 
@@ -182,7 +182,7 @@
       const picture = draw("svg", { viewBox: "0 0 90 14", class: "why", "aria-hidden": "true", style: `--own: var(--pattern${(place % 6) + 1})` }, draw("rect", { class: "r", x: Math.min(x(0), x(part)), width: Math.max(0.5, Math.abs(x(part) - x(0))), y: 3, height: 8 }), draw("path", { class: "axis", d: `M${x(0)} 0V14` }), draw("circle", { class: "z", cx: x(z), cy: 7, r: 4 }));
       return make("tr", {}, region, make("td", {}, picture), make("td", { class: "number" }, signed(z)), make("td", { class: "number" }, signed(part)));
     });
-    return make("table", { "aria-label": `Regions behind ${data.names[place]}` }, make("thead", {}, head), make("tbody", {}, ...rows));
+    return make("table", { "aria-label": `Regions that explain ${data.names[place]}` }, make("thead", {}, head), make("tbody", {}, ...rows));
   }
 
   const limitsOf = (visit, place) => (visit.low && visit.low[place] !== null ? [visit.low[place], visit.high[place]] : null);
@@ -360,7 +360,7 @@
     });
     const x = (value) => 72 + (508 * (value - limits[0][0])) / (limits[0][1] - limits[0][0]);
     const y = (value) => 450 - (440 * (value - limits[1][0])) / (limits[1][1] - limits[1][0]);
-    const svg = draw("svg", { viewBox: "0 0 600 500", class: "scatter", role: "group", "aria-label": `${across.name} across, ${up.name} up; arrow keys move from person to person` });
+    const svg = draw("svg", { viewBox: "0 0 600 500", class: "scatter", role: "group", "aria-label": `${up.name} against ${across.name}; arrow keys move from person to person` });
     for (const [axis, at, [low, high], isUp] of [[across, x, limits[0], false], [up, y, limits[1], true]]) {
       for (const tick of [...(axis.ticks?.keys() ?? ticksOf(low, high))].filter((one) => low <= one && one <= high)) {
         const words = axis.ticks ? axis.ticks[tick] : minus(String(tick));

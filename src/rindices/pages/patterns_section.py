@@ -202,8 +202,8 @@ def dose_section(view: RunView) -> dict[str, object] | None:
         "picture": view.gallery.draw(
             "dose_response",
             plots.dose_response(table),
-            "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; one "
-            "panel per pattern. The table gives the values.",
+            "Mean of the regions that change most in patients, in standard deviations of the controls, against "
+            "severity; one panel per pattern. The table gives the values.",
         ),
         "table": Table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),
     }
@@ -222,8 +222,8 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
         words("Note", sizes["note"]),
     ]
     alt = (
-        "Difference of each subgroup of patients from controls in its strongest regions, as Cohen's d; one panel "
-        "per pattern. The table gives the values."
+        "Difference between each subgroup of patients and the controls (Cohen's d) in the regions that differ most; "
+        "one panel per pattern. The table gives the values."
     )
     picture = (
         view.gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
@@ -240,7 +240,7 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
 def _effects(effects: pd.DataFrame) -> Table:
     rows = effects.sort_values("effect", key=abs, ascending=False, kind="stable")
     return Table(
-        "Regions of the subgroups compared with controls, strongest first",
+        "Regions of the subgroups compared with controls, largest differences first",
         [
             counts("Pattern", rows["pattern"]),
             words("Level", rows["level"]),
@@ -298,8 +298,8 @@ def _table(rows: pd.DataFrame, caption: str) -> Table:
             probabilities("p", rows["p"]),
             probabilities("p, corrected", rows["p_corrected"]),
             measures("r beyond the mean", rows["beyond"], 2, "+"),
-            probabilities("its p", rows["beyond_p"]),
-            probabilities("its p, corrected", rows["beyond_p_corrected"]),
+            probabilities("p, beyond the mean", rows["beyond_p"]),
+            probabilities("p, beyond the mean, corrected", rows["beyond_p_corrected"]),
         ],
         source="analysis/resemblance.csv",
     )

@@ -25,9 +25,7 @@ def people_section(view: RunView) -> dict[str, object]:
     """Return the flow of participants and those who are unusual, listed individually if ids are shown."""
     flow, people = view.run.analyses.get("flow"), view.run.results.people
     flagged = people[people["flags"].str.strip() != ""]
-    alt = (
-        "Robust distance of each person from the controls over all regions, for each group; flagged people are marked."
-    )
+    alt = "Robust distance of each person from the controls over all regions, by group. Flagged people are marked."
     return {
         "flow": [] if flow is None else _flow(flow, "Visits" if view.run.summary.visits else "People"),
         "n_used": int(people["used"].sum()),
@@ -80,7 +78,7 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
         f"pattern {number}: {value:.3f}"
         for number, value in zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
     )
-    alt = f"True severity against severity in patients. Concordance, {values}."
+    alt = f"Estimated against true severity in patients. Concordance: {values}."
     return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
 
 

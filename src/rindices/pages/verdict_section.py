@@ -50,8 +50,8 @@ def spectrum_picture(gallery: Gallery, eigenvalues: Sequence[float], band: Seque
     """Return a picture of the variance of patients in each direction and in permuted groups; see `plots.spectrum`."""
     n_beyond = sum(value > limit for value in eigenvalues)
     alt = (
-        f"Variance of patients relative to controls in {len(eigenvalues)} directions, the largest "
-        f"{number(eigenvalues[0], 1)}; {n_beyond} are above the limit, {number(limit, 1)}."
+        f"Variance of patients relative to controls in {len(eigenvalues)} directions. The largest is "
+        f"{number(eigenvalues[0], 1)}, and {n_beyond} of them exceed the limit of {number(limit, 1)}."
     )
     return gallery.draw("spectrum", plots.spectrum(eigenvalues, band, limit), alt, result=False)
 
@@ -107,7 +107,7 @@ def search_section(view: RunView) -> dict[str, object] | None:
     ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
     chosen = best[best["chosen"]].iloc[0]
     alt = (
-        "Agreement between training runs and misfit for each setting. Chosen: "
+        "Misfit, and agreement between training runs, for each setting. Chosen: "
         f"{counted(int(chosen['n_patterns']), 'pattern')}, orthogonality {chosen['orthogonality']:g}, "
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
     )
@@ -177,7 +177,7 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
     known, picture = chosen[list(AGREEMENTS)].notna().any(), None
     if known and is_curve:
         values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
-        alt = f"Agreement between training runs over the steps of training. At the chosen step {step}: {values}."
+        alt = f"Agreement between repetitions against training steps. At the chosen step, {step}: {values}."
         picture = view.gallery.draw(
             "agreement_over_training", plots.agreement_over_training(view.run.selection), alt, result=False
         )

@@ -106,7 +106,7 @@ def _draw_group(
         edgecolor=group.colour,
         linewidth=0.8,
     )
-    beyond = f"; {(values > edges[-1]).sum()} beyond {edges[-1]:g} in the last bar" if values.max() > edges[-1] else ""
+    beyond = f"; {(values > edges[-1]).sum()} above {edges[-1]:g} in the last bar" if values.max() > edges[-1] else ""
     hover(bars, [f"{name}, n = {len(values):,}: median {middle:.2f}, quartiles {low:.2f} and {high:.2f}{beyond}"])
     axes.vlines(middle, place, place + 0.85, colors="black", linewidth=1.5)
 
@@ -232,7 +232,7 @@ def _draw_third(axes: Axes, rows: pd.DataFrame, third: int, place: int, *, compe
     for time, at_risk in zip(grid["time"], grid["at_risk"], strict=True):
         axes.text(time, down, f"{int(at_risk):,}", ha="center", **look)
     if place == 0:
-        axes.text(times.min(), _HEAD, "At risk, in this order", ha="left", **look)
+        axes.text(times.min(), _HEAD, "At risk, in the order of the legend", ha="left", **look)
 
 
 @matplotlib.rc_context(STYLE)

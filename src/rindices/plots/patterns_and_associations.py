@@ -70,7 +70,7 @@ def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
         _count_people(axes, part)
         _scale(axes, part, people.replace("everybody", "all participants"))
     if total > MOST_VARIABLES:
-        figure.supxlabel(f"The {MOST_VARIABLES} strongest of {total:,} variables; the table has all.", fontsize=9)
+        figure.supxlabel(f"The {MOST_VARIABLES} strongest of {total:,} variables; the table lists all.", fontsize=9)
     return figure
 
 
@@ -199,10 +199,10 @@ def pattern_dots(
     spread = "\nlines: spread over repetitions" if shown["spread_sd"].notna().any() else ""
     panels[-1].set_xlabel(f"Change at severity 1 (sd of controls){spread}")
     marks: list[tuple[Any, str, str]] = [
-        (INK, marker, side or "without a twin") for side, (_, marker) in _SIDES.items() if (shown["side"] == side).any()
+        (INK, marker, side or "no counterpart") for side, (_, marker) in _SIDES.items() if (shown["side"] == side).any()
     ]
     if shown["decomposed_sd"].notna().any():
-        marks.append(((GREY, 0.5), "o", "faint: as seen in real patients"))
+        marks.append(((GREY, 0.5), "o", "faint: as observed in patients"))
     if len(marks) > 1:
         mark_legend(figure, marks, 4)
     return figure

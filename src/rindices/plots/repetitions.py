@@ -64,8 +64,8 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
             hover(curve, ["", *(f"Step {step:,}: {label} {value:.3f}" for step, value in steps)])
             axes.plot(chosen["step"], chosen[column], line[0], color=colour, markersize=9, markeredgecolor="black")
     correlations = rows[["dimension_correlation", "difference_correlation"]]
-    _mark_chance(upper, CHANCE_CONCORDANCE, rows["pattern_agreement"].min(), "Concordance\n(0.5 = chance, 1 = same)")
-    _mark_chance(lower, CHANCE_CORRELATION, correlations.min().min(), "Correlation\n(0 = chance, 1 = same)")
+    _mark_chance(upper, CHANCE_CONCORDANCE, rows["pattern_agreement"].min(), "Concordance\n(0.5 = chance, 1 = perfect)")
+    _mark_chance(lower, CHANCE_CORRELATION, correlations.min().min(), "Correlation\n(0 = chance, 1 = perfect)")
     for axes, label in ((upper, f"chosen: step {int(chosen['step']):,}"), (lower, "_")):
         axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0, label=label)
         axes.xaxis.set(

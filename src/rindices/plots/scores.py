@@ -40,8 +40,8 @@ INNER_SHARE = 0.98  # share of people who set the scale: a rate from two close v
 WIDE_RANGE = 8.0
 _MEASURES = {
     "distance": "Distance from the controls (robust)",
-    "size": "Size of all regions (% above or below the usual)",
-    "farthest": "Farthest region (robust sd)",
+    "size": "Overall size of the regions (% larger or smaller than usual)",
+    "farthest": "Most extreme region (robust sd)",
 }
 
 
@@ -333,7 +333,7 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
             places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(values))
             draw_points(axes, values[~far], places[~far], area=7, alpha=0.4, marker=group.marker, colour=group.colour)
             draw_points(axes, values[far], places[far], area=30, marker="x", colour="black")
-        axes.set(xlabel=f"{words}\n{marked.sum():,} of {len(known):,} are outliers in it (crosses)")
+        axes.set(xlabel=f"{words}\n{marked.sum():,} of {len(known):,} are outliers by this measure (crosses)")
         axes.tick_params(axis="y", length=0)
         _widen(axes, known[measure])
     panels[0].set(

@@ -332,7 +332,7 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     ),
     "confounded": (
         "The patterns are reproducible, but the groups also differ in another variable.",
-        "Do not interpret them as disease until that is ruled out.",
+        "Do not interpret them as disease until this explanation is ruled out.",
     ),
     "not found again": (
         "The groups differ, but the patterns were not found again.",

@@ -137,7 +137,7 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     grown = {key for key, values in changes.items() if key[1] in MORE and _is_more(*values)}
     others = {key for key in changes if grown or status != DONE or key[0] not in _PLACE}
     begun, kept = (any((out / folder).glob(_CHUNKS)) for folder in (JOURNAL, TRAINED))
-    said = {key[1]: "{} then, {} now".format(*map(shown_setting, changes[key])) for key in sorted(others)}
+    said = {key[1]: "{} before, {} now".format(*map(shown_setting, changes[key])) for key in sorted(others)}
     if others == grown and (begun or kept if status == DONE else not begun):
         return said
     if said:
@@ -215,7 +215,7 @@ def locked(folder: Path) -> Iterator[None]:
             f"Another process ({who}) is already using {folder}.\n"
             "Wait for it to finish, stop it, or choose another folder with ",
             Remedy("out"),
-            f".\nIf it ended long ago, as on a machine that was switched off, delete {journal / 'lock'}.",
+            f".\nIf it ended long ago, for example when its machine was switched off, delete {journal / 'lock'}.",
         ) from None
     except (OSError, NotImplementedError) as error:
         if getattr(error, "errno", errno.ENOSYS) not in _WITHOUT_LOCKS:

@@ -278,7 +278,7 @@ def _selection(path: Path, n_patterns: int) -> pd.DataFrame:
     table = _read(path, ("n_patterns", "orthogonality", "step", "n_models", "best", "chosen", *agreements))
     chosen = table[table["chosen"].astype(bool)]
     if len(chosen) != 1 or chosen["n_patterns"].iloc[0] != n_patterns:
-        raise damaged(path, f"should have one chosen row, of {n_patterns} patterns")
+        raise damaged(path, f"should have exactly one chosen row, with {n_patterns} patterns")
     return table
 
 
@@ -300,15 +300,17 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
         if number != expected:
             raise damaged(
                 folder / R_INDICES,
-                f"has {number} people of the group {name}, but summary.json has {expected}: the tables have different "
-                "numbers of rows",
+                f"has {number} people of the group {name}, but according to summary.json there should be {expected}",
             )
     for name, people in ids.items():
         _check_people(folder / name, people.tolist(), results.r_indices[_ID].tolist())
     expected_rows = {PEOPLE: summary.n_read, PATTERNS: summary.n_patterns * summary.n_features}
     for name, table in ((PEOPLE, results.people), (PATTERNS, results.patterns)):
         if expected_rows[name] not in (None, len(table)):
-            raise damaged(folder / name, f"has {len(table)} rows, but summary.json says {expected_rows[name]}")
+            raise damaged(
+                folder / name,
+                f"has {len(table)} rows, but according to summary.json there should be {expected_rows[name]}",
+            )
     model = folder / MODEL
     if summary.model_sha256 and model.is_file() and sha256_of(model) != summary.model_sha256:
         raise damaged(model, "is not the model of this run: its checksum is not the one in summary.json")
@@ -320,8 +322,8 @@ def _check_people(path: Path, here: list[str], there: list[str]) -> None:
         if rows[who] != others[who]:
             raise damaged(
                 path,
-                f"does not have the same people as r_indices.csv: participant {who} has {counted(rows[who], 'row')} in "
-                f"it and {others[who]} in r_indices.csv",
+                f"does not have the same people as r_indices.csv: participant {who} has {counted(rows[who], 'row')} "
+                f"here and {others[who]} in r_indices.csv",
             )
     if here != there:
         raise damaged(path, "lists its people in a different order from r_indices.csv")

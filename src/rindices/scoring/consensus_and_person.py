@@ -93,7 +93,7 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     agreed = find_consensus(patients[usable])
     left_out = {i: fault for i, fault in enumerate(wrong) if i not in usable}
     left_out |= {
-        int(usable[place]): f"disagrees with the others ({value:.3f} with the central repetition; "
+        int(usable[place]): f"disagrees with the others (agreement {value:.3f} with the central repetition; "
         f"median {agreed.typical:.3f})"
         for place, value in enumerate(agreed.agreement_with_medoid)
         if place not in agreed.kept
@@ -369,8 +369,8 @@ def unknown_of(model: FittedModel) -> list[str]:
     if model.seed_ is None:
         return ["The model was imported without its training data, so severities have no intervals or centiles."]
     few = (
-        "Severities have no intervals: these need three repetitions that agree, so that one can synthesise people "
-        "whom the others score."
+        "Severities have no intervals. Intervals require at least three repetitions that agree, so that people "
+        "synthesised by one repetition can be scored by others."
     )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
     severe = (

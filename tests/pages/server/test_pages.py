@@ -229,7 +229,7 @@ SAID = [
         [COMMAND, "Training takes about"],
         ["log-json"],
     ),
-    ("/train?table=cohort.csv&covariates=a,b", 200, ["has a comma"], []),
+    ("/train?table=cohort.csv&covariates=a,b", 200, ["contains a comma"], []),
     ("/table/checked?table=cohort.csv&exclude=@/etc/hostname", 400, ["denotes a file"], []),
     ("/table/checked?table=cohort.csv&column=age&role=king", 400, ["not a column role"], []),
     ("/table/checked?table=A=none.csv,B=cohort.csv", 400, ["There is no table &#39;none.csv&#39;"], []),
@@ -364,7 +364,7 @@ def test_a_form_refuses_what_the_training_would(client):
     same += "&site=site&exclude=icv&unit=mL&steps=300&out=finished&patterns=2-3&repetitions="
     assert 'class="banner"' not in client.get(f"/train?{same}3").text
     for asked, why in (  # in the words of the training
-        (f"{same}2", "n_repetitions: 3 then, 2 now\nChoose another name for the run."),
+        (f"{same}2", "n_repetitions: 3 before, 2 now\nChoose another name for the run."),
         (f"{same}3&exclude=lHip", "contains a different run"),
         ("table=cohort.csv&patterns=0", "“Patterns” should be between 1 and 20"),
         ("table=cohort.csv&repetitions=0", "“Repetitions” should be at least 1, but got 0."),

@@ -64,7 +64,7 @@ def options_of(settings: object, desk: Desk) -> dict[str, Value]:
     """Return settings for `Desk.words`; a list becomes one word, with its names separated by commas."""
     kinds, pairs = {one.parameter: one.kind for one in settings_of(type(settings))}, pairs_of(settings, desk)
     if apart := [text for name, text in pairs if kinds[name].several and "," in text]:
-        raise InputError(f"The name {apart[0]!r} has a comma, which separates names in a command.\nRename the column.")
+        raise InputError(f"{apart[0]!r} contains a comma, which separates names in a command.\nRename the column.")
     names = dict.fromkeys(name for name, _ in pairs)
     texts = {name: ",".join(text for own, text in pairs if own == name) for name in names}
     return {name: True if kinds[name].type is bool else text for name, text in texts.items()}

@@ -180,7 +180,7 @@ _TABLES = {
     record.PATTERNS: "effect of each pattern on each region",
     record.SELECTION: "agreement for each setting tried",
     record.PEOPLE: "who was included or excluded, and why",
-    record.Z_SCORES: "corrected regions of all participants",
+    record.Z_SCORES: "corrected regional measures of all participants",
     record.MODEL: "the model, for scoring new people",
     record.REPORT: "the report, a single file; it contains scores of individuals",
     record.SETTINGS: "settings, sufficient to repeat the run",
@@ -303,7 +303,7 @@ def call(desk: Desk, words: list[str]) -> None:
         [*desk.program, *words], cwd=desk.folder, capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode:
-        raise InputError(done.stderr.strip().removeprefix("Error: ") or "The process printed nothing.")
+        raise InputError(done.stderr.strip().removeprefix("Error: ") or "The command failed without a message.")
 
 
 def file_answer(desk: Desk, request: Request) -> Response:
