@@ -232,7 +232,7 @@ def test_the_card_says_what_the_run_and_the_user_know(archive, shared):
         "| Sites | 2 |",
         "| Segmentation | FreeSurfer 7.4 |",
         "| Atlas | not stated |",
-        f"| Verdict | {read_summary(shared).state} |",
+        f"| Verdict | {read_summary(shared).verdict} |",
         "is not a diagnosis.**",
         "Because there are so few people, the intervals include the uncertainty about the patterns themselves.",
     )

@@ -139,7 +139,7 @@ def show_verdict(summary: Summary, whose: str = "") -> None:
     """Show the verdict, the reason for it, and advice; green is for an unqualified yes."""
     headline, advice = summary.verdict_words
     sentences = whose + " ".join(filter(None, [headline, summary.reliable_reason, advice]))
-    console.print(sentences, style=_VERDICT_STYLES.get(summary.state or "", ""))
+    console.print(sentences, style=_VERDICT_STYLES.get(summary.verdict or "", ""))
 
 
 def show_places(places: Mapping[str, Path | None]) -> None:

@@ -82,7 +82,7 @@ def apply(
     if done.scan_noise is not None:
         console.print(f"The time between visits is taken from {summary.years_from}.")
         console.print(_noise_in_words(done.scan_noise))
-    if summary.state is not None:
+    if summary.verdict is not None:
         show_verdict(summary, "Verdict of the training run: ")
     show_places({"R-indices": out, "Change": done.change, "Left out": done.left_out, "Report": report})
 

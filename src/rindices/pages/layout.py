@@ -105,7 +105,7 @@ def view_of(
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
     run = replace(run, summary=without_ids(run.summary, curtain))
     shown = run.summary.clinical if variables is None else variables
-    strip = VERDICT_LOOKS[run.summary.state].strip.format(imbalanced_in(run.summary))
+    strip = VERDICT_LOOKS[run.summary.verdict].strip.format(imbalanced_in(run.summary))
     return RunView(run, Gallery(strip), curtain, show_ids, shown, most_people)
 
 

@@ -279,11 +279,6 @@ class Summary(Document):
     seconds: float | None = None
 
     @property
-    def state(self) -> State | None:
-        """The verdict, or None if there is none."""
-        return self.verdict
-
-    @property
     def n_supported(self) -> int | None:
         """The number of patterns that held-out people support; None if unknown."""
         again = self.supported if self.evidence is None else self.evidence.found_again
@@ -292,7 +287,7 @@ class Summary(Document):
     @property
     def verdict_words(self) -> tuple[str, str]:
         """The verdict in a sentence, and the advice that follows from it; the reason goes between them."""
-        return verdict_words(self.state, self.n_patterns, self.n_supported)
+        return verdict_words(self.verdict, self.n_patterns, self.n_supported)
 
     def updated(self, **changes: object) -> Summary:
         """Return a copy with these changes, validated like a summary that is read."""

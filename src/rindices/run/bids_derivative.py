@@ -140,7 +140,7 @@ def _cell(value: object) -> str:
 def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, object]]:
     n_patterns = table.filter(regex=r"^r\d+$").shape[1]
     tool = f"R-indices: severities of {n_patterns} disease patterns in regional brain measures (Surreal-GAN)."
-    verdict = "" if summary.state is None else " ".join(["", summary.verdict_words[0], summary.reliable_reason])
+    verdict = "" if summary.verdict is None else " ".join(["", summary.verdict_words[0], summary.reliable_reason])
     entries: dict[str, dict[str, object]] = {"MeasurementToolMetadata": {"Description": tool + verdict}}
     for name in map(str, table.columns):
         entry = next(entry for pattern, entry in _COLUMNS.items() if re.fullmatch(pattern, name))

@@ -28,11 +28,11 @@ from rindices.problems import Blank, InputError, Message, Remedy, listed, roughl
 from rindices.schema.role_guesses import is_region_name
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 from rindices.tables import Source, Table, files_of, read_source
+from rindices.tables.text_and_workbook import TABLES
 from rindices.value_kinds import check_level, check_scan_noise, paths_of, settings_of, wanted_names
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
-_TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".parquet")  # file names that end like this are tables
 
 
 class PlannedRun(NamedTuple):
@@ -215,8 +215,8 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | Path | No
 
 def _with_scores(table: TableSettings) -> TableSettings:
     """Return settings that join a table of clinical scores; its columns without another role are the scores."""
-    file = str(table.clinical).partition("#")[0].casefold().removesuffix(".gz")
-    if not isinstance(table.clinical, str | Path) or not file.endswith(_TABLES):
+    file = str(table.clinical).partition("#")[0].casefold()
+    if not isinstance(table.clinical, str | Path) or not file.endswith(TABLES):
         return table
     others = dict(named_parts(table))
     scores = tuple(name for name in Table(table.clinical).columns if name not in others and is_region_name(name))

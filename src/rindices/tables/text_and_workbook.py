@@ -30,6 +30,8 @@ from rindices.schema.cells import MISSING_TEXT, refuse_thousands
 
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
 TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
+WORKBOOKS = (".xlsx", ".xlsm")
+TABLES = (*TEXT_KINDS, *WORKBOOKS, ".parquet", *(f"{kind}.gz" for kind in TEXT_KINDS))
 CELLS = 1_000_000  # in a batch
 # Tables of measures compress to a half or a tenth, parts of workbooks to a fiftieth; anything beyond is malicious.
 LARGEST_RATIO = 200
@@ -212,7 +214,6 @@ def _separator_of(lines: Sequence[str], kind: str) -> tuple[str, bool]:
     return separator, kind == ".txt" and separator not in header and len(header.split()) > 1
 
 
-WORKBOOKS = (".xlsx", ".xlsm")
 # Sheets are read row by row; the rest, such as shared strings, is held in memory. Excel's own files are far smaller.
 _MOST_IN_SHEETS, _MOST_ELSEWHERE = 1_000_000_000, 100_000_000
 _LARGE = 10_000_000

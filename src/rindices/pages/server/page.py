@@ -23,12 +23,11 @@ from rindices.pages.layout import render
 from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, quoted, worded
 from rindices.settings import GatherSettings, SearchSettings, TableSettings, option_name
 from rindices.tables import Part, Table, labelled_parts
-from rindices.tables.text_and_workbook import TEXT_KINDS, WORKBOOKS
+from rindices.tables.text_and_workbook import TABLES
 from rindices.value_kinds import settings_of
 
 MOST_BYTES = 512 * 2**20  # of one uploaded file
 _LONGEST = 255  # bytes of a file name, the limit of file systems
-TABLES = (*TEXT_KINDS, *WORKBOOKS, ".parquet", *(f"{kind}.gz" for kind in TEXT_KINDS))
 MODELS = (".safetensors",)
 _DEEPEST = 2  # levels of subfolders that are searched
 _DAY = "%Y-%m-%d %H:%M"
