@@ -128,7 +128,7 @@ def test_columns_without_a_name(tmp_path):
             read_table,
             "points.csv",
             "participant_id;v;w\na;2.345;1,5\nb;2;2,5\nc;2.1;3,5\n",
-            r"Column 'v' has '2\.345' in row 2[\s\S]*here: 2345",  # the point may mark thousands, beside decimal commas
+            r"Column 'v' contains '2\.345' in row 2[\s\S]*here: 2345",  # the point may mark thousands
         ),
         (
             read_dictionary,
