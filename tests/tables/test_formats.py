@@ -99,7 +99,7 @@ def test_each_programs_table_passes_within_two_tries_and_is_trained_on(name, tmp
         (
             "nichart_DLMUSE_Volumes.csv",
             (
-                "DL_MUSE_Volume_601 and 111 more (a sum of MUSE's regions)",
+                "DL_MUSE_Volume_601 and 111 more are not regions (a sum of MUSE's regions)",
                 "--proportion DL_MUSE_Volume_702",
                 "--features muse72",
             ),
