@@ -101,7 +101,11 @@ def _is_private(folder: Path) -> bool:
             return True
         status = folder.lstat()
         above = [parent.stat().st_mode for parent in folder.resolve().parents]
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or any(map(_anybody_may_rename, above)):
+        if (
+            not stat.S_ISDIR(status.st_mode)
+            or status.st_uid != os.getuid()
+            or any(mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in above)  # anybody may rename it
+        ):
             return False
         folder.chmod(0o700)
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -110,10 +114,6 @@ def _is_private(folder: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _anybody_may_rename(mode: int) -> bool:
-    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
 
 
 def _cache_folder() -> Path:

@@ -104,12 +104,14 @@ def fit_table(
     >>> run.summary.n_patterns, run.summary.verdict, (run.folder / "r_indices.csv").is_file()
     (3, 'reproducible', True)
     """
-    asked = table or TableSettings(), search or SearchSettings(), output or OutputSettings()
-    kinds = (TableSettings, SearchSettings, OutputSettings)
-    for name, given, kind in zip(("table", "search", "output"), asked, kinds, strict=True):
-        if not isinstance(given, kind):
+    for name, given, kind in (
+        ("table", table, TableSettings),
+        ("search", search, SearchSettings),
+        ("output", output, OutputSettings),
+    ):
+        if not isinstance(given, kind | None):
             raise InputError(f"`{name}` should be {kind.__name__}(...), but got {type(given).__name__}.")
-    plan = planned(path, Path(out), *asked)
+    plan = planned(path, Path(out), table or TableSettings(), search or SearchSettings(), output or OutputSettings())
     if not overwrite and plan.is_complete():
         return FittedRun(plan.out, record.read_summary(plan.out), plan.cohort)
     return FittedRun(plan.out, run_plan(plan, ExecutionSettings(overwrite=overwrite), progress=progress), plan.cohort)
@@ -198,7 +200,8 @@ def _fit(
 
     def watched(now: Progress) -> None:
         if now.done > now.resumed and not told_apart:  # while a GPU trains, the cores have nothing to do
-            told_apart.append(beside.submit(_beside_training, plan.cohort, search.correction))
+            beside.map(import_module, _NEEDED_LATER)
+            told_apart.append(beside.submit(separation, plan.cohort, search.correction))
         if now.done == now.total:  # last digits must not depend on what else is computed
             wait(told_apart)
         tell(now)
@@ -208,19 +211,12 @@ def _fit(
         warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught,
     ):
         search.fit(*plan.cohort.of_training(), progress=watched, store=journal)
-    messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
-    warned = [
+    messages = [
         *plan.cohort.messages,
-        *messages,
+        *dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)),
         *(f"The models stored in {name} were damaged and have been trained again." for name in journal.damaged),
     ]
-    return warned, told_apart[0].result() if told_apart else separation(plan.cohort, search.correction)
-
-
-def _beside_training(cohort: Cohort, correction: Correction | None) -> Separated | None:
-    for name in _NEEDED_LATER:
-        import_module(name)
-    return separation(cohort, correction)
+    return messages, told_apart[0].result() if told_apart else separation(plan.cohort, search.correction)
 
 
 def _complete_model(

@@ -21,6 +21,7 @@ from rindices.settings import TableSettings
 from rindices.tables.text_and_workbook import (
     CELLS,
     KINDS_OF_FILES,
+    TABLES,
     TEXT_KINDS,
     WORKBOOKS,
     TextFile,
@@ -36,7 +37,10 @@ _UNITS = frozenset(
     {"mm3", "mm^3", "mm³", "ml", "cm3", "cm^3", "cm³", "cc", "mm", "cm", "mm2", "mm^2", "mm²", "z", "sd"}
 )
 A_ROW = 0.5  # a header with a larger share of numbers is a row of values
-_OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
+_OTHER_SPREADSHEETS = dict.fromkeys(
+    (".xls", ".xlsb", ".ods", ".numbers"),
+    " In your spreadsheet program, save it as 'Excel workbook (.xlsx)' or 'CSV UTF-8'.",
+)
 _LABELLED = re.compile(r"([^=,/\\]+)=(.+)")
 _BETWEEN = re.compile(r",(?=[^=,/\\]+=)")  # a comma followed by a label; others are in folder names
 
@@ -314,10 +318,9 @@ def _kind_of(path: Path) -> str:
         raise InputError(f"There is no file {path}.\nCheck the name and the folder.{similar}")
     packed = path.suffix.lower() == ".gz"
     kind = Path(path.stem if packed else path.name).suffix.lower()
-    if kind not in TEXT_KINDS and (packed or kind not in (".parquet", *WORKBOOKS)):
-        spreadsheet = " In your spreadsheet program, save it as 'Excel workbook (.xlsx)' or 'CSV UTF-8'."
+    if kind + ".gz" * packed not in TABLES:
         raise InputError(
             f"{path.name} is not in a supported table format (extension {kind + '.gz' * packed!r}).\n"
-            f"Provide a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
+            f"Provide a {KINDS_OF_FILES} file.{_OTHER_SPREADSHEETS.get(kind, '')}"
         )
     return kind
