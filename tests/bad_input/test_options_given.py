@@ -38,7 +38,7 @@ SAME = "fit people.csv --out done --patterns 3 --repetitions 2 --covariates age,
 def full(name, line, file, **rest):
     """Return a case of a full disk."""
     spoil = refuse_opening(errno.ENOSPC, ".partial", "wax")
-    told = ("Error: No space left on device", file, "Free space on the disk of")
+    told = ("Error: No space left on device", file, "Free space on the disk that holds")
     return Case(name, line, told, "repeat the same command", spoil=spoil, **rest)
 
 
