@@ -231,9 +231,9 @@ def power(*, asked: PowerSettings) -> None:
     )
     for row in table.to_dict("records"):
         console.print(
-            f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
-            f"(95 % interval {100 * row['low']:.0f} to {100 * row['high']:.0f}, from {row['studies']:.0f} studies); "
-            f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
+            f"{counted(int(row['patterns']), 'pattern')} of strength {row['strength']:g} SD: "
+            f"{100 * row['chance']:.0f} % (95 % interval {100 * row['low']:.0f} to {100 * row['high']:.0f}, from "
+            f"{row['studies']:.0f} studies); error {row['error']:.2f}, concordance {row['concordance']:.2f}"
         )
     console.print(
         "At severity 1, each simulated pattern changes a quarter of the regions by the stated number of control SDs. "
