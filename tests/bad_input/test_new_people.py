@@ -159,7 +159,7 @@ def again(label):
         "age in words",
         lambda p: p.assign(age="old"),
         ("'age' was numeric in training (mostly 58 to 83)", "old"),
-        "Code it",
+        "Code the covariate",
     ),
     new("age of one in words", cell("age", 4, "61 y"), ("'age'", "row 6", "'61 y'"), "61"),
     new("repeated ids", cell("participant_id", 4, "p03"), "'p03' occurs in rows 5 and 6", "--visit COLUMN"),
