@@ -88,7 +88,11 @@ def test_it_is_in_the_form_and_the_address_of_the_page(tmp_path):
 
 
 def test_every_setting_says_what_it_is_and_is_read_with_its_own_remedy():
-    refused_with("`n_looks` should be written like auto, 3, 2,3 or 2-5, but got 'many'", MoreSearch, n_looks="many")
+    refused_with(
+        "`n_looks` should be auto, a number such as 3, a list such as 2,3 or a range such as 2-5, but got 'many'",
+        MoreSearch,
+        n_looks="many",
+    )
     for kind in (TableSettings, SearchSettings, OutputSettings):
         assert [one.name for one in settings_of(kind)] == [one.name for one in fields(kind)]
         assert all(one.help for one in settings_of(kind))

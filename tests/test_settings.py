@@ -91,7 +91,11 @@ def test_settings_read_what_a_command_does_and_any_sequence(given, meant):
             for one in ((0.9, 0.1), [0.5], 0.4, (0, 1))
         ),
         *(
-            (SearchSettings, {"n_patterns": one}, "`n_patterns` should be written like auto, 3, 2,3 or 2-5, but got")
+            (
+                SearchSettings,
+                {"n_patterns": one},
+                "`n_patterns` should be auto, a number such as 3, a list such as 2,3 or a range such as 2-5, but got",
+            )
             for one in ("two", "2-", "5-2", "")
         ),
         (presets.Correction, {"smooth": "age"}, "should be lists, but got a string"),

@@ -208,7 +208,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
             Whether to learn sites with five to nine controls, too; they are refused otherwise.
         """
         check_is_fitted(self, "models_")
-        X, table = self._new_people(X, covariates, unfilled="the effects of a site are learned from complete regions")
+        X, table = self._new_people(X, covariates, unfilled="site effects are learned only from complete data")
         model, site = copy(self), None if self.correction is None else self.correction.site
         model.preprocessing_ = self.preprocessing_.with_new_sites(
             X, pd.DataFrame() if table is None else table, few_controls=few_controls
@@ -275,9 +275,9 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         z = np.asarray(z, float)
         if z.shape not in {shape, shape[1:]} or not ((z >= 0) & (z <= 1)).all():
             raise ValueError(
-                f"z should contain {shape[1]} severities from 0 to 1, either the same for everyone or one row for each "
-                f"of the {shape[0]} people, but its shape is {z.shape} and its values range from {z.min(initial=1):g} "
-                f"to {z.max(initial=0):g}."
+                f"z should contain {shape[1]} severities between 0 and 1, either a single row for everyone or one row "
+                f"for each of the {shape[0]} people, but its shape is {z.shape} and its values range from "
+                f"{z.min(initial=1):g} to {z.max(initial=0):g}."
             )
         made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)
         return self.preprocessing_.inverse_transform(made.mean(axis=0), table)
@@ -345,7 +345,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         check_is_fitted(self, "models_")
         if isinstance(X, Scaled):
             return X
-        unfilled = "" if self.familiar_ else "this model cannot impute them because it was imported or has few controls"
+        unfilled = "" if self.familiar_ else "a model that was imported or trained with few controls cannot impute them"
         X, table = self._new_people(X, covariates, unfilled=unfilled, checked=checked)
         scaled, gaps = self.preprocessing_.transform(X, table), np.isnan(X)
         if self.familiar_ is None or not gaps.any():

@@ -46,10 +46,10 @@ _COMPLETE_ONLY = (
 _SHOW_IDS = "Show participants' ids in the report."
 _FIGURES = "Folder in which to save every figure of the report as SVG and PNG."
 _SCAN_NOISE = (
-    "For changes between visits: the sd of severity across repeated scans of an unchanged person. Give one value, or "
-    "one per pattern."
+    "For changes between visits: the sd of severity across repeated scans of a person whose true severity has not "
+    "changed. Give one value, or one per pattern."
 )
-_LIMITS = "Two limits that divide severity into subgroups: low is below the first, high is above the second."
+_LIMITS = "Two severity limits that define the subgroups: low is below the first limit, and high is above the second."
 _NOISE = numbers("0.04 or 0.03,0.05,0.04")
 _EXCLUDE = "Numeric columns that are not regions: names or prefix*, separated by commas, or @file for a file of names."
 
@@ -80,7 +80,7 @@ class FollowUpSettings(TakesPlainValues):
     event: str | None = setting(
         None,
         TEXT,
-        "Follow-up: column with 1 if the event occurred at that time, 0 if it did not.",
+        "Follow-up: column coded 1 if the event occurred at that time and 0 if it did not.",
         label="event",
     )
     entry: str | None = setting(
@@ -100,7 +100,7 @@ class FollowUpSettings(TakesPlainValues):
     competing: str | None = setting(
         None,
         TEXT,
-        "Follow-up: column with 1 if another event, such as death, came first.",
+        "Follow-up: column coded 1 if another event, such as death, came first.",
         label="competing event",
     )
 
@@ -207,7 +207,8 @@ class SearchSettings(TakesPlainValues):
     exhaustive: bool = setting(
         False,
         FLAG,
-        "Train every combination of settings with all repetitions; by default, only promising ones are.",
+        "Train every combination of settings with all repetitions. By default, only promising combinations are trained "
+        "in full.",
         resumes="more",
     )
     preset: str = setting(
@@ -386,7 +387,7 @@ class SimulationSettings:
         option="correlation",
         unset="none",
     )
-    severity_age: float = setting(0.0, NUMBER, "Correlation between age and each severity (of their normal scores).")
+    severity_age: float = setting(0.0, NUMBER, "Correlation between the normal scores of age and of each severity.")
     spread: float = setting(
         1.0,
         NUMBER,
@@ -397,8 +398,8 @@ class SimulationSettings:
     progression: float = setting(
         0.1,
         NUMBER,
-        "With several visits: mean yearly increase in each severity. The increase in individuals ranges from 0 to "
-        "twice the mean.",
+        "With several visits: mean yearly increase in each severity. Individual increases range from 0 to twice "
+        "the mean.",
     )
     scan_noise: float = setting(
         0.2, NUMBER, "With several visits: sd of the scan noise, relative to the sd between people."

@@ -56,7 +56,7 @@ class Kind:
     read
         Turns text into a value; raises ValueError.
     should
-        What text should be, for error messages: "written like 3, 2,3 or 2-5".
+        What text should be, for error messages: "a whole number".
     take
         Turns what is given in Python into the value, such as one number into a tuple.
     write
@@ -121,14 +121,13 @@ def counts(*words: str) -> Kind:
             raise ValueError
         return tuple(dict.fromkeys(chain.from_iterable(ranges)))
 
-    return Kind(
-        read=read, should=f"written like {', '.join([*words, '3', '2,3'])} or 2-5", take=_together, write=_in_ranges
-    )
+    should = ", ".join([*words, "a number such as 3", "a list such as 2,3 or a range such as 2-5"])
+    return Kind(read=read, should=should, take=_together, write=_in_ranges)
 
 
 def numbers(like: str) -> Kind:
     """Return the kind of one number or several."""
-    return Kind(read=_numbers, should=f"written like {like}", take=_together)
+    return Kind(read=_numbers, should=f"one number or a list, such as {like}", take=_together)
 
 
 def some_of(*words: str) -> Kind:
@@ -349,8 +348,8 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
     if not visits:
         raise InputError(
             Remedy("scan_noise"),
-            " applies only to repeated visits, but there are none.\nOmit this setting, or fit a table whose column of "
-            "visits is named with ",
+            " applies only to repeated visits, but there are none.\nOmit this setting, or fit a table with repeated "
+            "visits and name its column of visits with ",
             Remedy("visit"),
             ".",
         )
@@ -358,7 +357,8 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
         raise InputError(
             Remedy("scan_noise"),
             f" should be a finite positive number such as 0.04, but got {wrong[0]:g}.\n"
-            "It is the standard deviation of severity across repeated scans of an unchanged person.",
+            "It is the standard deviation of severity across repeated scans of a person whose true severity has not "
+            "changed.",
         )
     if len(noise) > 1 and {*n_patterns} != {len(noise)}:
         each = f", or one for each of {' or '.join(map(str, n_patterns))} patterns" if n_patterns else ""

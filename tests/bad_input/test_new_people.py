@@ -22,8 +22,8 @@ def accepted(name, change, found, flag, options=""):
 
 
 @cases(
-    accepted("too old", cell("age", 4, 101), "1 of them is outside", "flags"),
-    accepted("large region", cell("region3", 4, 9000), "1 of them is outside", "flags"),
+    accepted("too old", cell("age", 4, 101), "1 person is outside", "flags"),
+    accepted("large region", cell("region3", 4, 9000), "1 person is outside", "flags"),
     accepted("unknown site", cell("site", 4, "Graz"), "or from an unknown site", "flags", "--new-sites uncorrected"),
 )
 def test_people_outside_the_range_are_flagged(stage, case):
@@ -306,7 +306,7 @@ def again(label):
     new(
         "people who came twice count once",
         lambda people: again("second")(people.assign(region3=people["region3"].where(people.index != 4, 9000))),
-        ("1 of them is outside the training range;", "of 80 people"),
+        ("1 person is outside the training range;", "of 80 people"),
         "flags",
         "--visit wave",
         code=0,

@@ -38,7 +38,7 @@ SAME = "fit people.csv --out done --patterns 3 --repetitions 2 --covariates age,
 def full(name, line, file, **rest):
     """Return a case of a full disk."""
     spoil = refuse_opening(errno.ENOSPC, ".partial", "wax")
-    told = ("Error: No space left on device", file, "Free space on the disk of")
+    told = ("Error: No space left on device", file, "Free space on the disk that holds")
     return Case(name, line, told, "repeat the same command", spoil=spoil, **rest)
 
 
@@ -56,7 +56,7 @@ def no_memory(monkeypatch):
     option("--patterns 0", "but got 0", "between 1 and 20"),
     option("--patterns 5-2", "'5-2'", "2-5"),
     option("--patterns 2-99", "but got 21, 22", "between 1 and 20"),
-    option("--patterns many", "'many'", "auto, 3, 2,3 or 2-5"),
+    option("--patterns many", "'many'", "auto, a number such as 3, a list such as 2,3 or a range such as 2-5"),
     option("--patterns 2.5", "'2.5'", "2-5"),
     option("--exclude a --exclude b", "--exclude was given more than once", "separated by commas"),
     option("--patterns 13", "13 patterns cannot be distinguished in 12 regions", "--patterns"),
@@ -82,7 +82,7 @@ def no_memory(monkeypatch):
     option("--subgroup-limits 0.4", "'0.4'", "such as 0.4,0.7"),
     option("--scan-noise 0.04", ("--scan-noise", "there are none"), "--visit"),
     option("--visit site --scan-noise -0.1", "but got -0.1", "a finite positive number such as 0.04"),
-    option("--visit site --scan-noise little", "'little'", "like 0.04"),
+    option("--visit site --scan-noise little", "'little'", "such as 0.04"),
     option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, but got 2", "one number"),
     option("--visit site --scan-noise 0.1,0.2", "is estimated before training, but got 2", "one number"),
     option("--covariate age", "--covariate", "--covariates"),

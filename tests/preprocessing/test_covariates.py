@@ -92,7 +92,7 @@ def test_collinear_covariates_do_not_blow_up(volumes, covariates):
     [
         (
             lambda table: table.assign(site="D"),
-            "Covariate 'site' has the category 'D', but the controls used for training only have: A, B, C",
+            "Covariate 'site' has the category 'D', but the controls used for training have only these: A, B, C",
         ),
         (lambda table: table.drop(columns="head"), "Covariate 'head' is missing"),
         (lambda table: table.assign(age="old"), "Covariate 'age' was numeric in training but now contains text"),

@@ -295,7 +295,7 @@ def test_chances_are_those_of_a_weighted_logistic_regression_on_the_sizes(sizes)
 def test_the_command_says_it_and_draws_it(tmp_path):
     said = told("power", "--controls", 60, "--patients", 80, "--figure", tmp_path / "power.svg")
     chance = first_look_and_power.chances(60, 80, 68)["chance"][0]
-    assert not missing(said, f"1 pattern of 0.5 sd: {100 * chance:.0f} %", "3 patterns of 2 sd")
+    assert not missing(said, f"1 pattern of strength 0.5 SD: {100 * chance:.0f} %", "3 patterns of strength 2 SD")
     assert "Probability of finding all patterns" in (tmp_path / "power.svg").read_text(encoding="utf-8")
 
 
@@ -321,7 +321,9 @@ def test_no_person_of_a_study_like_own_controls_is_the_copy_of_another_and_they_
     assert np.mean([np.cov(people.T) for people in studies], axis=0) == pytest.approx(np.cov(own.T), abs=0.5)
 
 
-@pytest.mark.parametrize(("n_regions", "most"), [(12, "3 patterns of 2 sd"), (2, "2 patterns of 2 sd")])
+@pytest.mark.parametrize(
+    ("n_regions", "most"), [(12, "3 patterns of strength 2 SD"), (2, "2 patterns of strength 2 SD")]
+)
 def test_own_controls_are_simulated_on(tmp_path, monkeypatch, n_regions, most):
     monkeypatch.setattr(first_look_and_power, "LIKE", 2)
     rng, path = np.random.default_rng(0), tmp_path / "healthy.csv"

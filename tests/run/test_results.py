@@ -204,7 +204,7 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
     assert "interpret" not in sidecar.pop("MeasurementToolMetadata")["Description"]
     assert {name for name, entry in sidecar.items() if entry["Description"]} == {*table().columns} == {*sidecar}
     assert set(sidecar["group"]["Levels"]) == {"control", "patient", "other"}
-    assert sidecar["diagnosis"]["Levels"] == {"AD": "counted as patient", "CN": "counted as control"}
+    assert sidecar["diagnosis"]["Levels"] == {"AD": "counted as a patient", "CN": "counted as a control"}
     assert (sidecar["r1"]["Units"], "Maximum" in sidecar["r1"]) == ("arbitrary", False)  # R-indices are not clipped
     made_by = description["GeneratedBy"][0]
     told = [description[name] for name in ("Name", "DatasetType")] + [made_by[name] for name in ("Name", "Version")]

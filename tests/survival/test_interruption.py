@@ -272,7 +272,8 @@ def check_agreement(outcome, out):
         assert all((out / name).exists() for name in RESULTS)
     else:
         full = os.strerror(errno.ENOSPC) in outcome.output
-        code, told = (2, f"Failed. Free space on the disk of {out}") if full else (3, "Failed. Once this is fixed, ")
+        told = f"Failed. Free space on the disk that holds {out}" if full else "Failed. Once this is fixed, "
+        code = 2 if full else 3
         assert (outcome.exit_code, last[: len(told)]) == (code, told)
         assert (status(out) != "done", not page or "This run failed" in page) == (True, True)
         assert any(os.strerror(number) in outcome.output for number in ERRORS.values())

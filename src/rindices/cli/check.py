@@ -100,7 +100,7 @@ def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable
             pairs = zip(one.regions[:_MOST_REGIONS], one.changes, strict=False)
             regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs if change)
             console.print(
-                f"  Pattern {one.pattern} of a linear model (change at severity 1, in sd of controls): {regions}"
+                f"  Pattern {one.pattern} of a linear model (change at severity 1, in control SDs): {regions}"
             )
         warn(look.warnings)
     return checked
@@ -211,8 +211,8 @@ def power(*, asked: PowerSettings) -> None:
     check_output(asked.figure, "figure", (".png", ".svg"), *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
-            "The figure can show only the simulated studies that come with rindices, not studies like your own "
-            "table.\nOmit ",
+            "The figure can show only the simulated studies that come with rindices, not studies simulated from your "
+            "own table.\nOmit ",
             Remedy("like"),
             " or ",
             Remedy("figure"),
@@ -225,19 +225,19 @@ def power(*, asked: PowerSettings) -> None:
         else first_look_and_power.like_own(asked.like, *sizes)
     )
     console.print(
-        f"Probability of finding all patterns, and error of the severities, with "
-        f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')} and "
-        f"{counted(n_regions, 'region')}:"
+        f"Probability of finding all patterns with {counted(asked.n_controls, 'control')}, "
+        f"{counted(asked.n_patients, 'patient')} and {counted(n_regions, 'region')}, followed by the error of the "
+        "severities and their concordance with the truth:"
     )
     for row in table.to_dict("records"):
         console.print(
-            f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
-            f"(95 % interval {100 * row['low']:.0f} to {100 * row['high']:.0f}, from {row['studies']:.0f} studies); "
-            f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
+            f"{counted(int(row['patterns']), 'pattern')} of strength {row['strength']:g} SD: "
+            f"{100 * row['chance']:.0f} % (95 % interval {100 * row['low']:.0f} to {100 * row['high']:.0f}, from "
+            f"{row['studies']:.0f} studies); error {row['error']:.2f}, concordance {row['concordance']:.2f}"
         )
     console.print(
-        "At severity 1, each simulated pattern changes a quarter of the regions by the stated number of sd of "
-        "controls. Severities are uniformly distributed. A real disease may affect fewer regions, and patients may "
+        "At severity 1, each simulated pattern changes a quarter of the regions by the stated number of control SDs. "
+        "Severities are uniformly distributed. A real disease may affect fewer regions, and patients may "
         "differ less from one another."
     )
     if asked.figure is not None:

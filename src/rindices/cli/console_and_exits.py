@@ -254,7 +254,10 @@ def _in_words(error: Exception) -> str:
         trouble, remedy = f"{error.strerror}{f': {file}' if file else ''}.", f"Once this is fixed, {again}"
         if _is_disk_full(error):
             folder = Path(file).absolute().parent if file else "the results"
-            return f"Error: {trouble}\nFailed. Free space on the disk of {folder}, or raise your quota. Then {again}"
+            return (
+                f"Error: {trouble}\nFailed. Free space on the disk that holds {folder}, or raise your quota. "
+                f"Then {again}"
+            )
     elif isinstance(error, MemoryError):
         trouble = "there is not enough memory."
         remedy = "Close other programs or use a machine with more memory, and repeat the same command."

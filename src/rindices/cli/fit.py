@@ -235,7 +235,10 @@ def _way_to_missing_output(plan: PlannedRun) -> str:
         return "Its BIDS files are missing; to write them, repeat the command with --bids --overwrite."
     summary = read_summary(out)
     if summary.level != output.level:
-        return f"Its intervals have the level {summary.level:g}; to change it, repeat the command with --overwrite."
+        return (
+            f"Its intervals have a level of {summary.level:g}; to change the level, repeat the command with "
+            "--overwrite."
+        )
     asked = {
         " --show-ids": output.show_ids,
         f" --figures {output.figures}": output.figures is not None,

@@ -74,7 +74,7 @@ def apply(
     console.print(f"Scored {who}, using {counted(summary.n_features, 'region')}.")
     if done.n_flagged:
         console.print(
-            f"{counted(done.n_flagged, 'of them is', 'of them are')} outside the training range"
+            f"{counted(done.n_flagged, 'person is', 'people are')} outside the training range"
             f"{' or from an unknown site' if columns.new_sites == 'uncorrected' else ''}; see the column flags.",
             style="yellow",
         )
@@ -164,7 +164,8 @@ def import_official(
     describe(model=out)
     console.print(imported.verdict_[1] or "This is not one of the two models published by the authors.")
     console.print(
-        "The file does not contain the training data, so their ranges and the agreement of repetitions are unknown."
+        "The file does not contain the training data, so the ranges of these data and the agreement between "
+        "repetitions are unknown."
     )
 
 

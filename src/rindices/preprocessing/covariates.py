@@ -62,8 +62,8 @@ class Covariate(NamedTuple):
         if strangers:
             categories = ", ".join(self.categories)
             raise InputError(
-                f"Covariate {self.name!r} has the category {strangers[0]!r}, but the controls used for training only "
-                f"have: {categories}."
+                f"Covariate {self.name!r} has the category {strangers[0]!r}, but the controls used for training have "
+                f"only these: {categories}."
             )
         return (text[:, None] == np.array(self.categories[1:], dtype=object)).astype(float)
 
@@ -316,7 +316,7 @@ def uncertainty_in_words(uncertainty: float) -> str:
     """Explain what a high `uncertainty_of_patients` means and what to do."""
     return (
         f"The effects of covariates are {uncertainty:.1f} times as uncertain (in squared error) in patients as in "
-        "controls, because few controls have covariates similar to the patients'. All patients share the resulting "
-        "error of the correction, which can be mistaken for a pattern. Choose controls whose covariates resemble "
-        "those of the patients."
+        "controls, because few controls have covariates similar to the patients'. The resulting error in "
+        "the correction is shared by all patients and can be mistaken for a pattern. Choose controls whose covariates "
+        "resemble those of the patients."
     )

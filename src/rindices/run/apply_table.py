@@ -215,8 +215,8 @@ def adapt_model(
     local = (people.group == "control").to_numpy() & people.first_visit
     if not local.any():
         raise InputError(
-            f"{path} has no controls, who were labelled {listed(contract.control_labels)} in the column "
-            f"{contract.diagnosis_column!r} in training.\nSite effects are estimated from controls measured at each "
+            f"{path} has no controls. In training, controls were labelled {listed(contract.control_labels)} in the "
+            f"column {contract.diagnosis_column!r}.\nSite effects are estimated from controls measured at each "
             "site: add controls labelled as in training."
         )
     from rindices.estimator import load_model

@@ -52,7 +52,7 @@ _COLUMNS = {
     },
     r"severity\d+": {
         "LongName": "Severity #",
-        "Description": "Severity of pattern #: fraction of the largest change that the model learned for it",
+        "Description": "Severity of pattern #: fraction of the largest change that the model learned for this pattern",
         "Units": "arbitrary",
         "Derivative": True,
     },
@@ -146,8 +146,8 @@ def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, ob
         entry = next(entry for pattern, entry in _COLUMNS.items() if re.fullmatch(pattern, name))
         entries[name] = json.loads(json.dumps(entry).replace("#", re.sub(r"\D", "", name)))
     meaning = {
-        **dict.fromkeys(summary.control_labels, "counted as control"),
-        **dict.fromkeys(summary.patient_labels, "counted as patient"),
+        **dict.fromkeys(summary.control_labels, "counted as a control"),
+        **dict.fromkeys(summary.patient_labels, "counted as a patient"),
     }
     levels = {
         label: meaning.get(plain_text(label), "neither control nor patient")

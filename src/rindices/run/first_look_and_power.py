@@ -242,9 +242,9 @@ def in_words(n_controls: int, n_patients: int, n_regions: int) -> str:
     }
     mild, usual, _ = STRENGTHS
     return (
-        f"Simulated studies of this size find one, two and three patterns in {said[usual]} of cases, respectively, if "
-        f"each pattern changes a quarter of the regions by {usual:g} sd of controls at severity 1. If the change is "
-        f"only {mild:g} sd, these figures are {said[mild]}."
+        f"Simulated studies of this size find one, two and three patterns in {said[usual]} of cases, respectively, "
+        f"when each pattern changes a quarter of the regions by {usual:g} control SD at severity 1. When the change is "
+        f"only {mild:g} SD, these figures are {said[mild]}."
     )
 
 

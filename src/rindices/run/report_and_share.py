@@ -357,7 +357,7 @@ def verify_model(path: Path, out: Path | None = None) -> Verified:
         difference = float(apart.max()) if apart.shape == scores.shape else np.nan
         if not difference <= TOLERANCE:
             raise InputError(
-                f"The model in {path} does not reproduce the enclosed scores: they differ by {difference:.3g}.\n"
+                f"The model in {path} does not reproduce the enclosed scores (largest difference {difference:.3g}).\n"
                 f"The archive was written by rindices {manifest.rindices}: use that version, or ask the sender."
             )
         if out is not None:

@@ -164,7 +164,7 @@ def _result(job: Future[Any]) -> Any:
         raise InputError(
             "The scheduler or a worker cannot load the version of rindices used on this machine "
             f"({error!r:.200}).\n"
-            f"All of them need the package versions installed on this machine. {_SAME_VERSIONS}"
+            f"The scheduler and all workers need the package versions installed on this machine. {_SAME_VERSIONS}"
         ) from error
     if isinstance(result, Exception):
         raise result
