@@ -119,7 +119,7 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
         ),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.zeros(3, np.float32)), "0 patterns"),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, np.nan, np.float32)), "not finite"),
-        ((15000, "netDecomposer", "model.1.bias"), "text", "this has the type str"),
+        ((15000, "netDecomposer", "model.1.bias"), "text", "that entry has the type str"),
         ((15000, "phi"), Tensor(np.zeros(3, np.float32)), "row of zeros"),
         ((15000, "phi"), Tensor(np.ones(4, np.float32)), "but 3 was expected"),
         ((SCALE,), None, "normalization_variables should contain an array"),
@@ -507,7 +507,7 @@ def test_the_hostile_pickles_are_hostile(tmp_path, route):
 def test_nothing_in_a_pickle_is_run(tmp_path, route):
     marker = tmp_path / "marker"
     data, word = hostile_pickles(marker)[route]
-    refused(write_archive(tmp_path / "model.pt", data), word, "Nothing in it was run")
+    refused(write_archive(tmp_path / "model.pt", data), word, "No code in it was run")
     assert not marker.exists()
 
 
