@@ -178,7 +178,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit(
         "a category each",
         assigned(code=lambda p: "c" + (p.index % 40).astype(str)),
-        ("39 columns", "controls"),
+        ("39 coefficients", "controls"),
         "Use fewer covariates",
         "--covariates code",
     ),

@@ -126,7 +126,7 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
         ((SCALE, "cn_std"), np.zeros(8), "above 0"),
         ((SCALE, "cn_std"), np.ones(9), "but 8 was expected"),
         ((SCALE, "cn_mean"), np.full(8, np.inf), "not finite"),
-        ((CORRECTION, "max_cov"), np.array([0.0, 90.0]), "maximum is not above the minimum"),
+        ((CORRECTION, "max_cov"), np.array([0.0, 90.0]), "a maximum that is not above the minimum"),
         ((CORRECTION, "beta"), np.ones((3, 8)), r"\(3, 8\), but 2 × 8 was expected"),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, 1e300)), "exceed 1e\\+30"),
         ((15000, "phi"), Tensor(np.full(3, 1e200)), "exceed 1e\\+30"),
