@@ -125,7 +125,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit(
         "dates of birth",
         assigned(born=lambda p: [f"{1 + place % 28:02d}.{1 + place % 12:02d}.1950" for place in range(len(p))]),
-        ("'born' has", "different values among", "the date of birth with the age in years"),
+        ("'born' has", "different values among", "use the age in years instead of the date of birth"),
         "omit born",
         "--covariates born",
     ),
@@ -178,7 +178,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit(
         "a category each",
         assigned(code=lambda p: "c" + (p.index % 40).astype(str)),
-        ("39 columns", "controls"),
+        ("39 coefficients", "controls"),
         "Use fewer covariates",
         "--covariates code",
     ),

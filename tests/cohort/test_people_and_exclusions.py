@@ -373,7 +373,7 @@ def test_people_may_lack_a_fifth_of_their_regions():
         cohort.features.isna().sum().sum(),
     )
     assert found == ([True, False], "values missing in 1 region (lHip)", 1)
-    told = "1 row lacks values of some regions (lHip), at most 1 of 5 in any row. Missing values are imputed"
+    told = "1 row lacks values for some regions (lHip), with at most 1 of 5 regions missing in any row."
     assert not [part for part in (told, "complete_only=True") if part not in "".join(cohort.warnings)]
 
 

@@ -81,10 +81,10 @@ def test_what_changes_between_visits_is_told_and_a_diagnosis_may():
         30,
         ["control", "patient"],
     )
-    cases = "2 ids differ only in upper and lower case (participants SUB-a, sub-A)."
+    cases = "2 ids differ only in capitalisation (participants SUB-a, sub-A)."
     expected = (
         "1 person (participant 000) changed from control to patient or back",
-        "Column 'sex' differs between the visits of 2 people (participants 000, 001). Correct the cells.",
+        "The value in column 'sex' differs between visits for 2 people (participants 000, 001). Correct the cells.",
         cases,
     )
     assert not [words for words in expected if words not in "\n".join(cohort.warnings)]
@@ -193,7 +193,7 @@ def followed(**columns):
 def test_follow_up_is_kept_with_the_people_who_count_once_and_is_no_region():
     twice = pd.concat([followed(years=[-1.0, *[2.0] * 79]).assign(visit=visit) for visit in (1, 2)])
     refused_with(
-        r"for person p00: column 'years' contains -1 \(such cells occur in 1 person\)",
+        r"for person p00: column 'years' contains -1 \(1 person is affected\)",
         make_cohort,
         twice,
         visit="visit",

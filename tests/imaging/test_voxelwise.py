@@ -109,7 +109,7 @@ def test_later_visits_are_left_out(made):
 
 def test_covariates_that_say_all_leave_no_result(made):
     found = run(made, covariates=pd.DataFrame({"site": np.where(made.group == "patient", "A", "B")}))
-    assert {x.note for x in found if x.n_patients >= 10} == {"the covariates fully explain what is compared"}
+    assert {x.note for x in found if x.n_patients >= 10} == {"the covariates fully explain the variable of interest"}
     many = pd.DataFrame({"code": [str(k) for k in range(len(made.group) - 1)] + ["0"]})
     assert run(made, covariates=many)[0].result is None
 

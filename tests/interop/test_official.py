@@ -119,14 +119,14 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
         ),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.zeros(3, np.float32)), "0 patterns"),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, np.nan, np.float32)), "not finite"),
-        ((15000, "netDecomposer", "model.1.bias"), "text", "this has the type str"),
+        ((15000, "netDecomposer", "model.1.bias"), "text", "that entry has the type str"),
         ((15000, "phi"), Tensor(np.zeros(3, np.float32)), "row of zeros"),
         ((15000, "phi"), Tensor(np.ones(4, np.float32)), "but 3 was expected"),
         ((SCALE,), None, "normalization_variables should contain an array"),
         ((SCALE, "cn_std"), np.zeros(8), "above 0"),
         ((SCALE, "cn_std"), np.ones(9), "but 8 was expected"),
         ((SCALE, "cn_mean"), np.full(8, np.inf), "not finite"),
-        ((CORRECTION, "max_cov"), np.array([0.0, 90.0]), "maximum is not above the minimum"),
+        ((CORRECTION, "max_cov"), np.array([0.0, 90.0]), "a maximum that is not above the minimum"),
         ((CORRECTION, "beta"), np.ones((3, 8)), r"\(3, 8\), but 2 × 8 was expected"),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, 1e300)), "exceed 1e\\+30"),
         ((15000, "phi"), Tensor(np.full(3, 1e200)), "exceed 1e\\+30"),
@@ -507,7 +507,7 @@ def test_the_hostile_pickles_are_hostile(tmp_path, route):
 def test_nothing_in_a_pickle_is_run(tmp_path, route):
     marker = tmp_path / "marker"
     data, word = hostile_pickles(marker)[route]
-    refused(write_archive(tmp_path / "model.pt", data), word, "Nothing in it was run")
+    refused(write_archive(tmp_path / "model.pt", data), word, "No code in it was run")
     assert not marker.exists()
 
 

@@ -413,7 +413,7 @@ CLAIMS = [
         lambda told: [int((told.table("people")["flags"].notna()).sum())],
     ),
     (
-        rf"{N} rows lack values of some regions \(roi01, .* and {N} more\), at most {N} of {N} in any row",
+        rf"{N} rows lack values for some regions \(roi01, .* and {N} more\), with at most {N} of {N} regions missing",
         lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), 6, gaps.max(), 12],
     ),
     (

@@ -231,7 +231,7 @@ def test_a_distribution_stays_with_correlated_patterns_and_with_age(law, age, as
     found = np.corrcoef(norm.ppf([ages, *LAWS[law].cdf(severities)]))
     np.testing.assert_allclose(found[0, 1:], age, atol=0.02)
     np.testing.assert_allclose(found[1:, 1:], age**2 + (1 - age**2) * expected, atol=0.02)
-    assert ("with age is -0.6" in cohort.note) == (age != 0)
+    assert ("and age is -0.6" in cohort.note) == (age != 0)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
@@ -242,7 +242,7 @@ def test_patterns_are_absent_in_half_of_the_patients(correlation):
     np.testing.assert_allclose((severities == 0).mean(axis=1), 0.5, atol=0.015)
     assert ((severities[0] == 0) & (severities[1] == 0)).mean() == pytest.approx(both, abs=0.015)
     assert min(kstest(column[column > 0], "uniform").pvalue for column in severities) > 0.001
-    assert "absent in half of the patients" in cohort.note
+    assert "0 in half of the patients" in cohort.note
 
 
 def test_patients_are_whole_rows_of_a_given_table():

@@ -110,7 +110,7 @@ def test_who_cannot_be_used_is_named_and_left_out_only_if_asked(tmp_path):
         EXPECTED | {"sub-0006": "rh.aparc.stats is missing"},
         ["sub-0000", "sub-0001", "sub-0002", "sub-0007"],
     )
-    assert "These folders are templates of FreeSurfer and were ignored: fsaverage, lh.EC_average." in found.notes
+    assert "These folders are FreeSurfer templates and were ignored: fsaverage, lh.EC_average." in found.notes
     assert "--leave-out" in told("gather", folder, "--out", tmp_path / "other.csv", code=2)
 
 
@@ -222,7 +222,7 @@ def test_tables_of_dlmuse(tmp_path):
     )
     for again, message in (
         (table[:1].assign(**{"47": 1.0}).to_csv(), "a occurs 3 times, with different values"),
-        (f"MRID,{','.join(columns)}\ne,1,2\n", "the row of e has 3 cells instead of 149"),
+        (f"MRID,{','.join(columns)}\ne,1,2\n", "the row for e has 3 cells instead of 149"),
     ):
         (folder / "again.csv").write_text(again)
         refused_with(message, gathered, folder, tmp_path / "t.csv")
@@ -244,7 +244,7 @@ def test_tables_of_synthseg_and_their_quality(tmp_path):
     )
     pd.DataFrame(quality).replace(0.8, "low").to_csv(tmp_path / "synthseg" / "qc.csv", index=False)
     refused_with(
-        r"a value of sub-0 in qc\.csv is not a number .* 'low'", gathered, tmp_path / "synthseg", tmp_path / "t.csv"
+        r"a value for sub-0 in qc\.csv is not a number .* 'low'", gathered, tmp_path / "synthseg", tmp_path / "t.csv"
     )
 
 
@@ -368,7 +368,7 @@ def test_further_tables_are_joined(tmp_path):
         "points",
         (main, scores, tmp_path / "scores.json"),
         "No match was found in the main table for 1 row of scores.tsv, whose values are not used (participants 009).",
-        "No match was found in scores.tsv for 1 row of the main table, where the values of scores.tsv are missing "
+        "No match was found in scores.tsv for 1 row of the main table, so values from scores.tsv are missing there "
         "(participants 002).",
     )
 

@@ -137,7 +137,7 @@ def test_columns_without_a_name(tmp_path):
             r"a\.json cannot be read as JSON: .* line 3",
         ),
         (read_dictionary, "a.json", "[1]", "should be a JSON object"),
-        (read_dictionary, "a.csv", "participant_id,age\n1,61\n", "no column is known to contain the variable names"),
+        (read_dictionary, "a.csv", "participant_id,age\n1,61\n", "none of its columns is recognised as the one"),
         (
             read_dictionary,
             "a.csv",
@@ -429,7 +429,7 @@ def test_a_sheet_is_named_after_the_file(tmp_path):
     for name, message in {
         "a.xlsx": r"2 non-empty sheets: 'Baseline', 'Later'\.[\s\S]*'a\.xlsx#Baseline'",
         "a.xlsx#Latter": r"no sheet 'Latter'\. Did you mean 'Later'\?[\s\S]*'Baseline', 'Later', 'Empty'",
-        "a.xlsx#Empty": r"a\.xlsx has no data in 1 sheet \('Empty'\)",
+        "a.xlsx#Empty": r"a\.xlsx contains no data in sheet 'Empty'",
         "b.xlsx#Later": r"There is no file .*b\.xlsx\.",
         "merged.xlsx": r"Cell C2 .* has no name in row 1[\s\S]*unmerge merged cells",
     }.items():

@@ -142,7 +142,8 @@ def _check_covariates(
             raise InputError(
                 f"Column {name!r} has {pd.unique(values).size:,} different values among {len(values):,} people, so "
                 "its effect cannot be estimated.\n"
-                f"Replace dates with numbers, such as the date of birth with the age in years, or omit {name}."
+                f"Replace dates with numbers (for example, use the age in years instead of the date of birth), or omit "
+                f"{name}."
             )
         refuse_apart(name, values[is_control], values[is_patient])
         if pd.unique(values[is_control]).size == 1:

@@ -99,7 +99,7 @@ def find_outliers(
         beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
         cells[position] |= beyond
         said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
-        notes[position]["farthest"] = f"more than {_FAR_CELL:.0f} robust sd from the median: {said}"
+        notes[position]["farthest"] = f"more than {_FAR_CELL:.0f} robust SDs from the median: {said}"
     outliers = {at: Outlier(at, "; ".join(notes[at].values()), cells[at]) for at in sorted(notes)}
     return measures, outliers, {at: [*notes[at]] for at in outliers}
 
@@ -237,10 +237,10 @@ class Record:
         if rows:
             self.doubts.append(
                 Message(
-                    f"{counted(len(rows), 'row lacks', 'rows lack')} values of some regions "
-                    f"({listed(names[gaps.any(axis=0)])}), at most {gaps.sum(axis=1).max()} of {len(names)} in any "
-                    "row. Missing values are imputed from the other regions and the covariates. To use only people "
-                    "with complete data, use ",
+                    f"{counted(len(rows), 'row lacks', 'rows lack')} values for some regions "
+                    f"({listed(names[gaps.any(axis=0)])}), with at most {gaps.sum(axis=1).max()} of {len(names)} "
+                    "regions missing in any row. Missing values are imputed from the other regions and the covariates. "
+                    "To use only people with complete data, use ",
                     Remedy("complete_only", True),
                     ".",
                 )
@@ -334,7 +334,7 @@ def _leave_out_outliers(
                 f"in the table: {listed_rows(observed.roster.rows[who], 10)}. Check the table, or exclude "
                 f"{'this person' if len(outliers) == 1 else 'these people'} with ",
                 Remedy("drop_outliers", True),
-                ". After training, the column flags of people.csv describes what is unusual.",
+                ". After training, the flags column of people.csv describes what is unusual.",
             )
         )
 

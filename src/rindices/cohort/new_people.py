@@ -271,7 +271,7 @@ class _Check:
                 f"{counted(len(self._contract.features), 'region')}: {listed(self._absent)}. {drawn}."
             ]
         return (
-            [f"Not everyone has values for all regions. {drawn}. The column flags lists each person's missing regions."]
+            [f"Not everyone has values for all regions. {drawn}. The flags column lists each person's missing regions."]
             if np.isnan(block).any()
             else []
         )

@@ -342,7 +342,7 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
             "last_without",
             (last > time) | ((last >= time) & occurred),
             order,
-            "The event must occur after the last time without it",
+            "The event must occur after the last time at which it had not occurred",
         ),
         (
             "competing",
@@ -352,10 +352,10 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
         ),
     ):
         if wrong.any():
-            place, people = int(wrong.argmax()), counted(pd.Index(ids)[wrong].nunique(), "person", "people")
+            place, people = int(wrong.argmax()), counted(pd.Index(ids)[wrong].nunique(), "person is", "people are")
             raise InputError(
                 f"{FOLLOW_UP[name].capitalize()} {what} for person {ids[place]}: column {columns[name]!r} contains "
-                f"{shown(float(values[name][place]))} (such cells occur in {people}).\n"
+                f"{shown(float(values[name][place]))} ({people} affected).\n"
                 f"{advice}. Correct the cells or leave them empty, or name another column with ",
                 Remedy(name, Blank("COLUMN")),
                 ".",

@@ -244,7 +244,7 @@ def _planned(
     reasons = (
         (few_patients, f"fewer than {FEWEST_PEOPLE} patients"),
         (few_controls, f"fewer than {FEWEST_PEOPLE} controls"),
-        (model is None, "the covariates fully explain what is compared"),
+        (model is None, "the covariates fully explain the variable of interest"),
         (model is not None and model.freedom < FEWEST_PEOPLE, "too few people for the number of covariates"),
     )
     note = next((reason for applies, reason in reasons if applies), "")

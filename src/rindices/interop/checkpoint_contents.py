@@ -182,7 +182,7 @@ def _array(of: Any, name: str, shape: tuple[int | None, ...], where: str) -> np.
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
         raise ArchiveError(
             f"its {where} should contain an array of numbers called {name!r}, but "
-            f"{'there is none' if array is None else f'this has the type {type(array).__name__}'}"
+            f"{'there is none' if array is None else f'that entry has the type {type(array).__name__}'}"
         )
     if array.ndim != len(shape) or any(want not in (None, n) for want, n in zip(shape, array.shape, strict=True)):
         expected = " × ".join("any" if length is None else str(length) for length in shape)
@@ -199,7 +199,7 @@ def _scaler(content: dict) -> ControlScaler:
         raise ArchiveError(f"it has {len(mean):,} regions, but should have 1 to {_MOST_REGIONS:,}")
     sd = _array(content.get(where), "cn_std", mean.shape, where)
     if not (sd > 0).all():
-        raise ArchiveError("its standard deviations of controls should be above 0")
+        raise ArchiveError("its standard deviations in controls should all be above 0")
     return ControlScaler(mean, sd)
 
 
@@ -213,7 +213,7 @@ def _correction(content: dict, n_regions: int) -> tuple[np.ndarray, np.ndarray]:
     greatest = _array(variables, "max_cov", least.shape, where)
     effects = _array(variables, "beta", (len(least), n_regions), where)
     if not (greatest > least).all():
-        raise ArchiveError("for a covariate of its correction, the maximum is not above the minimum")
+        raise ArchiveError("one of its covariates has a maximum that is not above the minimum")
     return np.stack([least, greatest], axis=1), effects
 
 

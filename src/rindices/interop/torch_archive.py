@@ -243,7 +243,7 @@ def read_archive(path: str | Path) -> Any:
         with zipfile.ZipFile(path) as archive:
             return _Archive(archive, size).load()
     except ArchiveError as error:
-        raise ArchiveError(f"{path} was not read: {error}.\nNothing in it was run.") from error
+        raise ArchiveError(f"{path} was not read: {error}.\nNo code in it was run.") from error
     except _BAD_ZIP as error:
         raise ArchiveError(
             f"{path} is truncated, damaged, or not a zip archive of the kind that torch has written since version 1.6 "

@@ -57,7 +57,7 @@ class IdField(Field):
             f"A person's visits must be different, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} "
             f"(column {self._columns[1]!r}) in rows {places}{more}."
         )
-        return [Problem(text, ("keep one of them", "correct the visits"), (self.name,))]
+        return [Problem(text, ("keep only one of these rows", "correct the visits"), (self.name,))]
 
 
 def visit_columns(batch: pd.DataFrame, ids: str) -> list[str]:
@@ -293,12 +293,12 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
     Examples
     --------
     >>> changed_people(pd.Index(["a", "a"]), pd.Series(["control"] * 2), pd.DataFrame({"sex": ["F", "M"]}))
-    ["Column 'sex' differs between the visits of 1 person (participant a). Correct the cells."]
+    ["The value in column 'sex' differs between visits for 1 person (participant a). Correct the cells."]
     """
     people = pd.Series(ids.unique()).astype(str)
     alike = people[people.str.casefold().duplicated(keep=False)].sort_values(key=lambda names: names.str.casefold())
     warnings = [
-        f"{len(alike):,} ids differ only in upper and lower case (participants {listed(alike)}). If they "
+        f"{len(alike):,} ids differ only in capitalisation (participants {listed(alike)}). If they "
         "belong to the same person, write them in the same way and keep each scan only once."
     ] * (len(alike) > 0)
     learned = group.where(group.isin(["control", "patient"])).set_axis(ids)
@@ -309,7 +309,7 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
         whose = f"{counted(len(who), 'person', 'people')} (participant{'' if len(who) == 1 else 's'} {listed(who)})"
         if who:
             warnings.append(
-                f"Column {name!r} differs between the visits of {whose}. Correct the cells."
+                f"The value in column {name!r} differs between visits for {whose}. Correct the cells."
                 if name
                 else f"{whose} changed from control to patient or back between visits. "
                 "If their diagnosis did not change, correct the cells."

@@ -284,7 +284,7 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
             )
         elif alike.sum() >= _FEWEST_REGIONS and 3 * medians[place] > np.abs(medians[alike]).sum():
             kinds[place] = kinds[place]._replace(
-                suspicion="total", why="its size, more than half of all other regions together"
+                suspicion="total", why="its size, more than half that of all other regions combined"
             )
     for place, parts in copies_and_sums(names, values).items():
         if not kinds[place].suspicion:

@@ -220,8 +220,8 @@ def _sides(centre: pd.Series) -> list[Problem]:
     medians = [shown(float(10 ** centre[name])) for name in (left, right)]
     return [
         Problem(
-            f"Left and right are in different units in {len(apart)} of {counted(len(powers), 'region')}: the median of "
-            f"{right!r} ({medians[1]}) is {_times(power)} that of {left!r} ({medians[0]}).",
+            f"In {len(apart)} of {counted(len(powers), 'region')}, left and right are in different units: the median "
+            f"of {right!r} ({medians[1]}) is {_times(power)} that of {left!r} ({medians[0]}).",
             (_ONE_UNIT,),
             tuple(name for pair in apart for name in pair),
         )

@@ -294,7 +294,8 @@ def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) ->
         n_patients = n_rows - n_controls
     if n_controls + n_patients > n_rows or min(n_controls, n_patients) < 1:
         raise InputError(
-            f"Expected at least 1 control and 1 patient, and at most {n_rows:,} people in total (the rows of ",
+            f"Expected at least 1 control and 1 patient, and at most {n_rows:,} people in total (the number of "
+            "rows in ",
             _OWN,
             f"), but got {n_controls:,} controls and {n_patients:,} patients. Request fewer people, or provide a "
             "table with more people.",

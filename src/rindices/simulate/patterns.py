@@ -85,13 +85,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "basic": Kind("14 regions per pattern, few of them shared"),
         "overlap": Kind("16 regions per pattern, half of them shared", LARGE_OVERLAP, shared=2),
         "scarce": Kind("only 4 regions per pattern, none shared", SCARCE, shared=0),
-        "noise": Kind("as basic, but regions of a pattern shrink less uniformly", noise=0.2),
-        "mild": Kind("as basic, but with less atrophy", atrophy=0.2),
+        "noise": Kind("like basic, but the regions of a pattern shrink less uniformly", noise=0.2),
+        "mild": Kind("like basic, but with less atrophy", atrophy=0.2),
         "dense": Kind("every region in every pattern, most of them only slightly changed", shape="dense"),
         "half": Kind("each region in each pattern with probability one half", shape="half"),
-        "graded": Kind("as basic, but with atrophy from strong to weak within a pattern", shape="graded"),
-        "signed": Kind("as basic, but half of a pattern's regions grow", shape="signed"),
-        "shift": Kind("as basic, but all patients also lose a little volume in every region", shift=0.03),
+        "graded": Kind("like basic, but with atrophy ranging from strong to weak within a pattern", shape="graded"),
+        "signed": Kind("like basic, but half of a pattern's regions grow", shape="signed"),
+        "shift": Kind("like basic, but all patients also lose a little volume in every region", shift=0.03),
         "null": Kind("no disease: patients have the same distribution as controls", atrophy=0.0, noise=0.0),
     }
 )
@@ -202,7 +202,7 @@ SEVERITIES: Mapping[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = Mappi
         "uniform": ("uniform from 0 to 1", lambda share: share),
         "mild": ("mostly mild, Beta(1, 3)", lambda share: 1 - np.cbrt(1 - share)),
         "absent": (
-            "each pattern absent in half of the patients and uniform in the others",
+            "for each pattern, 0 in half of the patients and uniform in the others",
             lambda share: np.maximum(2 * share - 1, 0),
         ),
         "severe": ("mostly severe, Beta(3, 1)", np.cbrt),
@@ -306,7 +306,7 @@ def draw_severities(
     note, quantile = SEVERITIES[severities]
     if age_correlation != 0:
         scores = age_correlation * _age_scores(people, age_correlation) + np.sqrt(1 - age_correlation**2) * scores
-        note += f"; the correlation of their normal scores with age is {age_correlation:g}"
+        note += f"; the correlation between their normal scores and age is {age_correlation:g}"
     return quantile(ndtr(scores)), f"Severities: {note}."
 
 

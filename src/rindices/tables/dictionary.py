@@ -119,9 +119,10 @@ def _read_rows(path: Path) -> Dictionary:
     heading = _roles(rows.columns).get("name")
     if heading is None:
         raise InputError(
-            f"{path.name} is not a data dictionary: no column is known to contain the variable names (columns found: "
-            f"{listed(rows.columns)}).\nName that column 'variable'; columns called 'label', 'unit', 'levels' and "
-            "'missing codes' are recognised as well."
+            f"{path.name} is not a data dictionary: none of its columns is recognised as the one that contains the "
+            f"variable names (columns found: {listed(rows.columns)}).\n"
+            "Name that column 'variable'; columns called 'label', 'unit', 'levels' and 'missing codes' are recognised "
+            "as well."
         )
     named = rows[rows[heading] != ""]  # the others are section headings
     repeated = named[heading][named[heading].duplicated()]
@@ -259,7 +260,7 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     if not len(strange):
         return []
     more = (
-        f", and {counted(len(strange) - 1, 'more row has', 'more rows have')} unlisted values as well"
+        f", and {counted(len(strange) - 1, 'more row has an unlisted value', 'more rows have unlisted values')}"
         if len(strange) > 1
         else ""
     )

@@ -102,7 +102,7 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
         return None
     templates = [one.person for one in subjects if any(fnmatch(one.person, form) for form in TEMPLATES)]
     people = [one for one in subjects if one.person not in templates]
-    notes = [f"These folders are templates of FreeSurfer and were ignored: {listed(templates)}."] if templates else []
+    notes = [f"These folders are FreeSurfer templates and were ignored: {listed(templates)}."] if templates else []
     if settings.longitudinal:
         people = [one for one in people if ".long." in one.person]
     else:
@@ -312,7 +312,7 @@ def _people(table: Rows, sums: list[str], program: str, quality: Quality) -> Ite
     for person, *cells in table.rows:
         values, problem = dict[str, float](), ""
         if len(cells) + 1 != len(table.columns):
-            problem = f"the row of {person} has {counted(len(cells) + 1, 'cell')} instead of {len(table.columns)}"
+            problem = f"the row for {person} has {counted(len(cells) + 1, 'cell')} instead of {len(table.columns)}"
         for source, row in ((table, cells), *([quality[person]] if person in quality else [])):
             try:
                 values |= {
@@ -321,7 +321,7 @@ def _people(table: Rows, sums: list[str], program: str, quality: Quality) -> Ite
                     if name not in sums and cell.strip()
                 }
             except ValueError as error:
-                problem = f"a value of {person} in {source.file.name} is not a number ({error})"
+                problem = f"a value for {person} in {source.file.name} is not a number ({error})"
         yield Measured(person, table.file, values, program, problem)
 
 
@@ -350,7 +350,7 @@ def _cat12_person(path: Path) -> Measured:
             path,
             {},
             "CAT12",
-            f"{path.name} does not contain one grey-matter volume ({_GREY_MATTER}) for each region of the "
+            f"{path.name} does not contain exactly one grey-matter volume ({_GREY_MATTER}) for each region of the "
             f"{_ATLAS} atlas",
         )
     fluid = {name for name, one in known_regions(names).items() if one.title.endswith(_FLUID)}

@@ -80,7 +80,7 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     note = (
         f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} and in the main table "
         f"(participants {' and '.join(map(repr, min(pairs, default=())))}, for example); both forms "
-        "are taken to mean the same person."
+        "of an id are assumed to refer to the same person."
     )
     return theirs.replace({other: one for one, other in pairs}), [note] if pairs else []
 
@@ -200,7 +200,7 @@ def join_by_id(
         f"(participants {listed(dict.fromkeys(ids), 10)})."
         for ids, here, there, what in (
             (written[~match], source, "the main table", "whose values are not used"),
-            (frame[id_column][positions < 0], "the main table", source, f"where the values of {source} are missing"),
+            (frame[id_column][positions < 0], "the main table", source, f"so values from {source} are missing there"),
         )
         if len(ids)
     ]
@@ -255,7 +255,7 @@ def _agreed(given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str
         raise InputError(
             f"Column {name!r} is in {source} and in an earlier table, but "
             f"{counted(len(differing), 'value differs', 'values differ')}. For row {spreadsheet_rows(frame)[first]} of "
-            f"the main table, the earlier value is {ours.iloc[first]}, but {source} has {theirs.iloc[first]}.\n"
+            f"the main table, the earlier table has {ours.iloc[first]}, but {source} has {theirs.iloc[first]}.\n"
             "Rename or remove one of the columns."
         )
     filled = ours.fillna(theirs)
@@ -311,8 +311,8 @@ def stacked(
     columns = [id_column, diagnosis, *(name for name in everywhere if name != id_column)]
     table = pd.concat(below, ignore_index=True)[columns]
     ends = pd.Series([len(frame) for frame in frames]).cumsum() + 1
-    rows = ", ".join(f"{file} up to row {end}" for file, end in zip(names, ends, strict=True))
-    notes: list[Text] = [f"Row numbers continue from table to table: {rows}."]
+    rows = ", ".join(f"{file} ends at row {end}" for file, end in zip(names, ends, strict=True))
+    notes: list[Text] = [f"Rows are numbered continuously across the tables: {rows}."]
     if alone:
         notes.append(f"Columns that are not in all tables are excluded: {alone}.")
     return typed(table, (id_column, diagnosis)), notes

@@ -279,8 +279,8 @@ class Workbook:
             # Programs write row numbers as a first column without a name.
             if not name and _text(cell.value) and any(names[: cell.column - 1]):
                 raise InputError(
-                    f"Cell {cell.coordinate} in {self._where} is filled, but its column has no name in row {first}, "
-                    "the first row that is not empty.\n"
+                    f"Cell {cell.coordinate} in {self._where} contains a value, but its column has no name in row "
+                    f"{first}, the first row that is not empty.\n"
                     "That row should contain all column names: remove titles above the names, unmerge merged cells, "
                     "and name the column or delete it."
                 )
@@ -357,7 +357,7 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
     seen = [name for name in filled if sheets[name].sheet_state == "visible"] or filled
     if not seen:
         raise InputError(
-            f"{path.name} has no data in {counted(len(sheets), 'sheet')} ({listed(map(repr, sheets))}).\n"
+            f"{path.name} contains no data in sheet{'s' if len(sheets) > 1 else ''} {listed(map(repr, sheets))}.\n"
             "It should contain a header and one row per person."
         )
     if len(seen) > 1:
