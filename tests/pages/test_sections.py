@@ -450,7 +450,7 @@ CHANGES = {
         {"evidence": FOUND | {"directions": 1, "found_again": 1, "repetitions": None}},
         [
             "by chance in 1 direction, and held-out patients vary more than held-out controls in 1 direction.",
-            "it is at most 0.551). The agreement of their consensus",
+            "it is at most 0.551). The agreement between the consensus",
         ],
         [],
     ),
