@@ -202,7 +202,7 @@ SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
         (
             swept_of(judged(0.9, 2, distance=3.0), BEST),
             "3 patterns",
-            "also fitted and agreed, but repetitions agreed equally well on more patterns.",
+            "also fitted the patients and had enough agreement, but repetitions agreed equally well on more patterns.",
         ),
         (
             swept_of(judged(0.9, 2, distance=9.0), judged(0.55, 3, distance=3.0)),

@@ -399,9 +399,8 @@ def test_remarks_on_categories():
     found = group_check(r.assign(r1=r["r1"] + 0.1 * often), background.assign(**others), group)
     sex, site = (found[found["variable"] == name].iloc[0] for name in ("sex", "site"))
     assert [sex.remark, site.remark] == [
-        f"In controls, the severity of pattern 1 is higher if sex is M (r = {sex.coefficient:.2f}, q < 0.001), and M "
-        f"is more "
-        "frequent among patients: part of the pattern may reflect sex.",
+        f"In controls, the severity of pattern 1 is higher in those whose sex is M (r = {sex.coefficient:.2f}, "
+        "q < 0.001), and M is more frequent among patients: part of the pattern may reflect sex.",
         f"In controls, the severity of pattern 1 varies with site (eta² = {site.coefficient:.2f}, q < 0.001), and the "
         f"groups "
         "differ in site: part of the pattern may reflect site.",

@@ -53,7 +53,7 @@ def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
     left_out = pd.read_csv(folder / "s_left_out.csv")
     assert left_out[["participant_id", "used", "reason"]].values.tolist() == [["p04", False, "missing region"]]
     page = (folder / "r.html").read_text()
-    assert not [part for part in ("80 people were read and 79 used", "missing region") if part not in page]
+    assert not [part for part in ("80 people, of whom 79 were used", "missing region") if part not in page]
     assert "p04" not in page
     together = new("one table", lambda p: p.drop(4), "Scored 79 people", "", code=0, writes=("s.csv",))
     two = pd.read_csv(folder / "s.csv")

@@ -68,7 +68,7 @@ def test_concordance_of_order_reverse_constants_and_many_people():
     assert found == pytest.approx([1, 0, 0.5])
     many = np.arange(100_000)  # their pairs are too many for small integers
     assert agreement.concordance(many, many) == pytest.approx(1)
-    with pytest.raises(ValueError, match="all values to compare with are equal"):
+    with pytest.raises(ValueError, match="all reference values are equal"):
         agreement.concordance(np.ones(10), truth)
 
 
@@ -175,7 +175,7 @@ def test_pairwise_with_a_flat_model_scores_chance_as_the_last_and_is_an_error_as
     members = np.stack([severities(n_people), severities(n_people, seed=1), np.full((n_people, 3), 0.3)])
     np.testing.assert_allclose(agreement.pairwise(members)[:2, 2], np.broadcast_to([0.5, 0, 0], (2, 3)), atol=1e-12)
     for wrong in (members[[0, 2, 1]], members[:2, :0]):
-        with pytest.raises(ValueError, match="all values to compare with are equal"):
+        with pytest.raises(ValueError, match="all reference values are equal"):
             agreement.pairwise(wrong)
 
 

@@ -133,7 +133,7 @@ OTHER_EVENTS = {"time": "years", "event": "ill", "competing": "died", "entry": "
             1,
             [
                 "time: <code>years</code>",
-                "per 0.1 of severity at the first visit were estimated with Cox models",
+                "per increase of 0.1 in severity at the first visit were estimated with Cox models",
                 SAME_PEOPLE,
             ],
             ["cumulative incidence", STRATA],

@@ -66,7 +66,7 @@ CHANGES = [
             "pattern agreement of 0.777, a dimension correlation of 0.600 and a difference correlation of –",
             "the largest eigenvalue of the patients' covariance relative to the controls'",
             "199 permutations of people within sites, with site means and covariates removed in each group (joint p",
-            "disjoint halves of the sample ranked a proportion of 0.812 of all pairs of patients in the same order",
+            "disjoint halves of the sample ranked in the same order was 0.812",
             "5 were excluded (outlier: 5)",
             "between 17 sites (scanner)",
             "divided by tiv",

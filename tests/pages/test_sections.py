@@ -188,7 +188,7 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     )
     page = report_of(analysed)
     said = [
-        "A previously trained model (model.safetensors) scored 112 people from 20 regions",
+        "A previously trained model (model.safetensors) used 20 regions to score 112 people",
         "Two are odd.",
         "The effects of age were estimated in the controls used to train the model by linear regression",
     ]
@@ -199,7 +199,7 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
         "How many patterns",
     ]
     assert missing(page.words, *said, *unsaid) == unsaid
-    assert titles(page)[:3] == ["People", "These people among the training sample", "Pattern 1"]
+    assert titles(page)[:3] == ["People", "These people compared with the training sample", "Pattern 1"]
     assert [text for level, text in page.headings if level == 2] == ["Result", "Checks", "Details"]
 
 
@@ -253,7 +253,10 @@ def test_search_lists_settings_best_first(run, undrawn):
 def test_the_spectrum_is_drawn_and_described(run):
     change_summary(run, evidence=FOUND)
     text = page_text(run)
-    assert "relative to controls in 4 directions. The largest is 9.1, and 2 of them exceed the limit of 3.4." in text
+    assert (
+        "relative to controls in 4 directions. The largest value is 9.1; the limit of 3.4 is exceeded in 2 directions."
+        in text
+    )
     assert "limit: 3.4" in pictures(text)["spectrum"]
 
 
@@ -395,14 +398,14 @@ CHANGES = {
     "number chosen by fit": (
         {"selection.csv": of_two_numbers},
         {"search": {"basis": "fit"}},
-        ["The smallest number of patterns is chosen"],
+        ["The choice starts from the smallest number of patterns"],
         ["the choice only decides which models are shown"],
     ),
     "no number supported": (
         {"selection.csv": of_two_numbers},
         {"search": {"basis": "unsupported"}},
         ["the data support no number of patterns, the choice only decides which models are shown"],
-        ["The smallest number of patterns is chosen"],
+        ["The choice starts from the smallest number of patterns"],
     ),
     "a single repetition": (
         {
@@ -436,7 +439,7 @@ CHANGES = {
             "by chance in 2 directions, and held-out patients vary more than held-out controls in 3 directions.",
             f"{HALVES} is 0.934 (0.5 is chance; with permuted groups, it is at most 0.551). The agreement between "
             "repetitions is 0.951",
-            "The agreement of their consensus with a linear model of the whole sample is 0.883.",
+            "The agreement between the consensus of the repetitions and a linear model of the whole sample is 0.883.",
             "The table contains no covariates, so the balance of the groups could not be checked.",
             "relative to controls in 4 directions",
         ],
@@ -447,7 +450,7 @@ CHANGES = {
         {"evidence": FOUND | {"directions": 1, "found_again": 1, "repetitions": None}},
         [
             "by chance in 1 direction, and held-out patients vary more than held-out controls in 1 direction.",
-            "it is at most 0.551). The agreement of their consensus",
+            "it is at most 0.551). The agreement between the consensus",
         ],
         [],
     ),

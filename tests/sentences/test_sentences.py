@@ -273,14 +273,17 @@ CLAIMS = [
     ),
     (
         rf"non-overlapping halves of the sample is {N} \(0\.5 is chance; with permuted groups, it is at most {N}\)\. "
-        rf"The agreement between repetitions is {N}\. The agreement of their consensus with a linear model of the "
-        rf"whole sample is {N}\.",
+        rf"The agreement between repetitions is {N}\. The agreement between the consensus of the repetitions and a "
+        rf"linear model of the whole sample is {N}\.",
         lambda told: [
             shown(told.summary["evidence"][name], 3)
             for name in ("halves", "halves_chance", "repetitions", "with_linear")
         ],
     ),
-    (rf"{N} (?:people|rows) were read and {N} used\.", lambda told: [len(told.table("people"))] * 2),
+    (
+        rf"The table contained {N} (?:people, of whom|rows, of which) {N} were used\.",
+        lambda told: [len(told.table("people"))] * 2,
+    ),
     (r"the mean severity of the controls is (.*?);", controls_average),
     (r"to which 0\.1 of severity corresponds, which is (.*?)\.\n", unit),
     (
@@ -361,7 +364,7 @@ CLAIMS = [
     ),
     (r"\(joint p ([<=] [\d.]+)\)", lambda told: [p_words(told.summary["evidence"]["p"])]),
     (
-        rf"a proportion of {N} of all pairs of patients in the same order \(0.5 is chance; at most {N} with permuted",
+        rf"ranked in the same order was {N} \(0.5 is chance; at most {N} with permuted",
         lambda told: [shown(told.summary["evidence"][name], 3) for name in ("halves", "halves_chance")],
     ),
     (rf"{N} % intervals contain the severities", lambda told: [f"{100 * told.summary['level']:g}"]),

@@ -122,7 +122,9 @@ def _adjusted(scores: np.ndarray, column: Coded, covariates: np.ndarray, complet
         reason = "the covariates explain this variable completely" if np.isnan(partial.value).all() else ""
     if reason:
         return partial, f"no partial coefficient: {reason}"
-    fewer = f"partial coefficient based on {len(smaller.values)} people only, because the others lack a covariate"
+    fewer = (
+        f"partial coefficient based on {len(smaller.values)} people only, because covariates are missing for the others"
+    )
     return partial, "" if inside.all() else fewer
 
 

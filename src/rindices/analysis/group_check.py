@@ -150,7 +150,7 @@ def _link(row: Any) -> str:
     size, own = f"(r = {row.coefficient:.2f}, {q})", f"the severity of pattern {row.pattern}"
     return {
         "categorical": f"{own} varies with {row.variable} (eta² = {row.coefficient:.2f}, {q})",
-        "dichotomous": f"{own} is {'higher' if rises else 'lower'} if {row.variable} is {row.level} {size}",
+        "dichotomous": f"{own} is {'higher' if rises else 'lower'} in those whose {row.variable} is {row.level} {size}",
         "continuous": f"{own} {'rises' if rises else 'falls'} with {row.variable} {size}",
     }[row.kind]
 

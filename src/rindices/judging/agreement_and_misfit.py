@@ -38,7 +38,7 @@ _ENOUGH_MODELS = 3  # leaving one out must leave a pair
 # Signs of all pairs cost about people² · columns, Kendall's tau columns²; they break even, as measured, at
 _SIGNS_PAY = 250_000  # people² per column (model and pattern): 1,500 people with 3 models of 3 patterns, 2,700 with 10
 _BLOCK_BYTES = 2**20  # stays in the cache; larger blocks were slower
-_ALL_EQUAL = "Concordance is undefined: all values to compare with are equal."
+_ALL_EQUAL = "Concordance is undefined: all reference values are equal."
 
 
 class Agreement(NamedTuple):

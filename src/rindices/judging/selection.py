@@ -378,7 +378,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
         reasons = {
             "fitted the patients clearly worse": worse,
             "had too little agreement": unlike,
-            "also fitted and agreed, but repetitions agreed equally well on more patterns": [
+            "also fitted the patients and had enough agreement, but repetitions agreed equally well on more patterns": [
                 one for one in fewer if one not in worse + unlike
             ],
         }

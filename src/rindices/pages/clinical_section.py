@@ -190,7 +190,7 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         words("Note", table["note"]),
     ]
     told = {name: view.run.summary.follow_up.get(name) for name in FOLLOW_UP}
-    alt = "Proportion of people with and without the event over time, in thirds of each severity, with numbers at risk."
+    alt = "Proportion of people with or without the event over time, in each third of severity, with numbers at risk."
     picture = None
     if curves is not None:
         figure = plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None)

@@ -202,7 +202,7 @@ def dose_section(view: RunView) -> dict[str, object] | None:
         "picture": view.gallery.draw(
             "dose_response",
             plots.dose_response(table),
-            "Mean of the regions that change most in patients, in standard deviations of the controls, against "
+            "Patients' mean for the regions that change most, in standard deviations of the controls, against "
             "severity; one panel per pattern. The table gives the values.",
         ),
         "table": Table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),

@@ -222,7 +222,7 @@ def layers_of(view: RunView) -> dict[str, list[tuple[Section, Markup]]]:
     if view.run.summary.applied:
         sections = {"explorer": sections["explorer"]} | sections
         sections |= {
-            "cards": sections["cards"]._replace(title="These people among the training sample"),
+            "cards": sections["cards"]._replace(title="These people compared with the training sample"),
             "groups": sections["groups"]._replace(layer="checks", title=LAYERS["difference"]),
             "verdict": sections["verdict"]._replace(title="Could other variables explain it?"),
         }

@@ -50,8 +50,9 @@ def spectrum_picture(gallery: Gallery, eigenvalues: Sequence[float], band: Seque
     """Return a picture of the variance of patients in each direction and in permuted groups; see `plots.spectrum`."""
     n_beyond = sum(value > limit for value in eigenvalues)
     alt = (
-        f"Variance of patients relative to controls in {len(eigenvalues)} directions. The largest is "
-        f"{number(eigenvalues[0], 1)}, and {n_beyond} of them exceed the limit of {number(limit, 1)}."
+        f"Variance of patients relative to controls in {len(eigenvalues)} directions. The largest value "
+        f"is {number(eigenvalues[0], 1)}; the limit of {number(limit, 1)} is exceeded in "
+        f"{counted(n_beyond, 'direction')}."
     )
     return gallery.draw("spectrum", plots.spectrum(eigenvalues, band, limit), alt, result=False)
 

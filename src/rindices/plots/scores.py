@@ -263,7 +263,7 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     >>> people = pd.DataFrame({"group": ["patient"] * 3, "r1_per_year": [0.0, 0.1, 0.2]})
     >>> row = {"group": "patient", "pattern": 1, "n": 3, "mean": 0.1, "low": -0.15, "high": 0.35}
     >>> change_lines(people, pd.DataFrame([row])).axes[0].get_ylabel()
-    'Change of the R-index per year'
+    'Change in R-index per year'
     """
     present, patterns = present_groups(change_summary), sorted(map(int, change_summary["pattern"].unique()))
     names = [str(name) for name in change.filter(regex="_per_year$")]
@@ -286,7 +286,7 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
         handles.append(Line2D([], [], marker=group.marker, markersize=7, label=label, **look))
     _set_limits(axes, change[names], change_summary)
     axes.set_xticks(range(len(patterns)), [f"Pattern {number}" for number in patterns])
-    axes.set(xlim=(-0.5, len(patterns) - 0.5), ylabel=f"Change of the {measure_of(names[0])} per year")
+    axes.set(xlim=(-0.5, len(patterns) - 0.5), ylabel=f"Change in {measure_of(names[0])} per year")
     figure.legend(handles=handles, loc="outside upper center", ncols=len(present))
     return figure
 

@@ -327,7 +327,7 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     ),
     "confounded": (
         "The patterns are reproducible, but the groups also differ in another variable.",
-        "Do not interpret them as disease until this explanation is ruled out.",
+        "Do not interpret them as effects of the disease until this explanation has been ruled out.",
     ),
     "not found again": (
         "The groups differ, but the patterns were not found again.",
