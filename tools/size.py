@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIMITS = {
-    "statements in src": 16_426,
+    "statements in src": 16_427,
     "files in src": 130,
     "statements of tables, cohort and schema": 2_679,
     "statements in tests": 13_500,
