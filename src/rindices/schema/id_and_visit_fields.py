@@ -311,8 +311,8 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
             warnings.append(
                 f"The value in column {name!r} differs between visits for {whose}. Correct the cells."
                 if name
-                else f"{whose} changed from control to patient or back between visits. "
-                "If their diagnosis did not change, correct the cells."
+                else f"{whose} changed from control to patient, or vice versa, between visits. "
+                "If the diagnosis did not actually change, correct the cells."
             )
     return warnings
 
