@@ -347,7 +347,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
         )
         return f"{name}: in held-out people, patients also vary more than controls in {again}{nearest}."
     if len(swept.judged) == 1:
-        nothing = "in no direction do held-out patients vary clearly more than held-out controls, so the smallest number"
+        nothing = "in no direction do held-out patients clearly vary more than controls, so the smallest number"
         return (
             f"{name}: "
             f"{'specified in advance, not chosen from the data' if basis == 'given' else f'{nothing} was used'}."
