@@ -238,7 +238,7 @@ def test_patterns_are_numbered_by_size_of_change(fitted, regions, covariates, by
 @pytest.mark.parametrize("z", [np.zeros(2), np.zeros((79, 3)), 0.5, [0.1, np.nan, 0.1], [5, 0, 0], [0, -1, 0]])
 def test_severities_of_another_shape_or_size_are_refused(fitted, regions, covariates, z):
     refused_with(
-        "z should contain 3 severities from 0 to 1", fitted.synthesize, regions, z, covariates, error=ValueError
+        "z should contain 3 severities between 0 and 1", fitted.synthesize, regions, z, covariates, error=ValueError
     )
 
 

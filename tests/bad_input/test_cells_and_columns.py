@@ -305,7 +305,7 @@ def shared_ids(people):
         "repeated visits",
         lambda people: shared_ids(people).assign(wave=1),
         ("'p03' has the visit '1' (column 'wave') in rows 5 and 9 and 11", "1 other"),
-        "Keep one of them",
+        "Keep only one of these rows",
         "--visit wave",
     ),
     fit(

@@ -351,7 +351,7 @@ def test_a_run_without_a_result_is_not_called_complete_and_says_how_to_make_it_a
     excel(
         "empty",
         book(lambda sheet: sheet.delete_rows(1, sheet.max_row)),
-        ("people.xlsx", "no data in 1 sheet ('People')"),
+        ("people.xlsx", "contains no data in sheet 'People'"),
         "header",
     ),
     excel("damaged", b"PK\x03\x04" + bytes(600), ("people.xlsx",), "save it again"),

@@ -104,7 +104,7 @@ def _is_private(folder: Path) -> bool:
         if (
             not stat.S_ISDIR(status.st_mode)
             or status.st_uid != os.getuid()
-            or any(mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in above)  # anybody may rename it
+            or any(mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH for mode in above)  # anybody may rename it
         ):
             return False
         folder.chmod(0o700)
