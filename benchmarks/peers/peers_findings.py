@@ -165,8 +165,8 @@ def _continuous() -> Claim:
 def _authors_package() -> Claim:
     behind = [cell(OURS, name) - cell(SURREAL, name) for name in HARD]
     return Claim(
-        f"**Surreal-GAN** comes second in most cohorts with continuous severities, with a concordance {told(min(behind))} to "
-        f"{told(max(behind))} below that of rindices.",
+        f"**Surreal-GAN** comes second in most cohorts with continuous severities, with a concordance "
+        f"{told(min(behind))} to {told(max(behind))} below that of rindices.",
         min(behind) > 0 and sum(best_peer(name)[0] == SURREAL for name in HARD) > len(HARD) / 2,
     )
 

@@ -23,9 +23,8 @@ from rindices.files import atomic_file
 ABOUT = [
     *paragraph(
         "`make reproduce` generates this page and `results/reproduction.md` from the tables in `results/`. The latter",
-        "contains the tables on which the sentences here are based, further experiments (sections B.2, B.7 and B.8,",
-        "real people), and the settings of every table. `experiments/paper/README.md` names the function and the test for",
-        "every equation.",
+        "contains the underlying tables, further experiments (sections B.2, B.7 and B.8, real people), and the",
+        "settings of every table. `experiments/paper/README.md` names the function and the test for every equation.",
     ),
     *paragraph(
         "The paper's semi-synthetic cohorts were rebuilt from our reference population (IXI), which has 128",

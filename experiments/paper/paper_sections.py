@@ -470,8 +470,8 @@ def _agreement_fails(folder: Folder) -> list[str]:
         return []
     return [
         "**Agreement as a guide to λ.** With the paper's settings and 100,000 steps, models trained with the λ that "
-        f"gives the best agreement are more accurate than the average across all λ in only {better} of {n} cohorts (sign test, p = "
-        f"{binomtest(better, n).pvalue:.2f})."
+        f"gives the best agreement are more accurate than the average across all λ in only {better} of {n} cohorts "
+        f"(sign test, p = {binomtest(better, n).pvalue:.2f})."
     ]
 
 
