@@ -209,8 +209,8 @@ def _published_maps(folder: Folder) -> list[str]:
         *paragraph(
             "**Fig. 3**: the pictures show the changes that the authors' published model of Alzheimer's disease",
             "(72 regions; `authors_maps.py`) produces at severity 1 of each pattern, in units of the controls' SD. As",
-            f"in the paper, the first pattern affects temporal and parietal cortex, most of all the {first}. The second",
-            f"affects the medial temporal lobe, most of all the {second}.",
+            f"in the paper, the first pattern affects temporal and parietal cortex, most of all the {first}. The",
+            f"second affects the medial temporal lobe, most of all the {second}.",
         ),
         "![First pattern of the published model](../results/authors_maps_1.svg)",
         "",
