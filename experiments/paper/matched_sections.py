@@ -174,7 +174,7 @@ def whole_protocol(folder: Folder) -> list[str]:
         "four patterns and five values of λ. Agreement alone selects",
         f"M = {best['n_patterns']:.0f}, which is {'correct' if best['n_patterns'] == 2 else 'wrong'}, and",
         f"λ = {best['orthogonality']:g}. Single models then reach a concordance of {shown(float(best['concordance']))}",
-        f"with the truth; depending on λ, the concordance is {shown(float(right['concordance'].min()))} to",
+        f"with the truth; across λ, it ranges from {shown(float(right['concordance'].min()))} to",
         f"{shown(float(right['concordance'].max()))}.",
     )
     lines += markdown(wide, "agreement")
@@ -189,8 +189,9 @@ def whole_protocol(folder: Folder) -> list[str]:
     table |= {name: known[method] for method, name in _SAMPLE.items() if method in known}
     lines += paragraph(
         "**The authors' sample** was published with their package (600 controls, 900 patients, 100 regions, three",
-        "patterns). The table shows the concordance with the truth: for `paper`, the mean of",
-        f"{own['n_models'].max():.0f} models for each λ, and for the authors' package, that of one of six models.",
+        "patterns). The table shows the concordance with the truth. For `paper`, this is the mean of",
+        f"{own['n_models'].max():.0f} models for each λ; for the authors' package, it is that of one of six",
+        "models.",
     )
     lines += markdown(pd.DataFrame({"concordance": pd.Series(table, dtype=float)}), "method")
     return lines + _published_maps(folder)
@@ -207,9 +208,9 @@ def _published_maps(folder: Folder) -> list[str]:
     return [
         *paragraph(
             "**Fig. 3**: the pictures show the changes that the authors' published model of Alzheimer's disease",
-            "(72 regions; `authors_maps.py`) makes at severity 1 of each pattern, in units of the controls' SD. As in",
-            f"the paper, the first pattern affects temporal and parietal cortex, most of all the {first}. The second",
-            f"affects the medial temporal lobe, most of all the {second}.",
+            "(72 regions; `authors_maps.py`) produces at severity 1 of each pattern, in units of the controls' SD. As",
+            f"in the paper, the first pattern affects temporal and parietal cortex, most of all the {first}. The",
+            f"second affects the medial temporal lobe, most of all the {second}.",
         ),
         "![First pattern of the published model](../results/authors_maps_1.svg)",
         "",

@@ -114,7 +114,8 @@ def _terms(folder: Folder) -> list[str]:
         "**“The importance of every term”** (section B.3). With `paper` at the paper's difficulty, omitting one or two "
         f"terms lowers the concordance of single models by at most {LITTLE} in {cases[0]} cases, and omitting all four "
         f"lowers it by {between(_all_four(own))}. In easier cohorts, with `blind`, omitting one or two terms "
-        f"costs at most {LITTLE} in only {cases[1]} cases for single models, but in {cases[2]} for their consensus. "
+        f"lowers concordance by at most {LITTLE} in only {cases[1]} cases for single models, but in {cases[2]} for "
+        "their consensus. "
         "Omitting all four makes training fail only in easier cohorts."
     ]
 
@@ -154,8 +155,8 @@ def _diagnosis(folder: Folder) -> list[str]:
     lost = -found.loc[found["features"] == "difference", "auc"]
     return [
         "**The loss of diagnostic information in R-indices** (section B.8). In the paper, the area under the curve is "
-        "0.034 lower with R-indices than with regions. In our simulated cohorts, it is between "
-        f"{shown(float(lost.max()))} lower and {shown(float(-lost.min()))} higher, because only the patterns "
+        "0.034 lower with R-indices than with regions. In our simulated cohorts, it ranges from "
+        f"{shown(float(lost.max()))} lower to {shown(float(-lost.min()))} higher, because only the patterns "
         "distinguish patients from controls."
     ]
 
@@ -297,7 +298,7 @@ def at_its_difficulty(folder: Folder) -> list[str]:
         *paragraph(
             "Table 1 was repeated in three such cohorts of each kind. For each of the paper's five values of λ, five",
             "models were trained with the preset `paper` (100,000 steps), and ten with each other preset; λ was chosen",
-            "by agreement alone. Entries are the concordance of one model (standard error across cohorts at most",
+            "by agreement alone. Entries are concordances of single models (standard error across cohorts at most",
             f"{shown(_errors(folder))}); the last column shows the consensus of ten. With the default, R-indices are",
             "the mean of those from its *networks* and its *linear model*. The [authors' package](peers.md) was run on",
             "two other cohorts of each kind, with recommended settings but for less time than recommended; of its six",
@@ -323,7 +324,7 @@ def _with_noise(folder: Folder) -> str:
         for part in ("train", "test")
     ]
     return (
-        f"If noise ({noisy['noise'].iloc[0]:g} sd) is added to each region instead, regressions differ from the "
+        f"If noise ({noisy['noise'].iloc[0]:g} sd) is added to each region instead, these regressions differ from the "
         f"paper's by at most {shown(float(pd.concat(off).max()))}, and our linear model alone reaches a concordance of "
         f"{between(means)}; no networks were trained on these cohorts."
     )
@@ -386,7 +387,7 @@ def _longer_training(folder: Folder) -> str:
     said = " and from ".join(
         f"{shown(row.iloc[0])} to {shown(row.iloc[-1])} in a {kind} cohort" for kind, row in means.iterrows()
     )
-    return f"Training eight times as long raises the mean across λ from {said}, but does not close the gap."
+    return f"Training eight times as long raises the mean concordance across λ from {said}, but does not close the gap."
 
 
 def _eight_times_as_long(folder: Folder) -> list[str]:
@@ -468,9 +469,9 @@ def _agreement_fails(folder: Folder) -> list[str]:
     if binomtest(better, n, alternative="greater").pvalue < 0.05:
         return []
     return [
-        "**Agreement as a guide to λ.** With the paper's settings and 100,000 steps, models trained with the λ of best "
-        f"agreement are more accurate than the average across all λ in only {better} of {n} cohorts (sign test, p = "
-        f"{binomtest(better, n).pvalue:.2f})."
+        "**Agreement as a guide to λ.** With the paper's settings and 100,000 steps, models trained with the λ that "
+        f"gives the best agreement are more accurate than the average across all λ in only {better} of {n} cohorts "
+        f"(sign test, p = {binomtest(better, n).pvalue:.2f})."
     ]
 
 
