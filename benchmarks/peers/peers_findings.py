@@ -72,7 +72,7 @@ def answers() -> dict[str, tuple[str, Claim]]:
     """Return the recommended method for each question, with its evidence."""
     return {
         "How severe is each of several patterns in each person?": ("rindices", _several()),
-        "How severe is each pattern, if you have only seconds, or hundreds of tables?": (
+        "How severe is each pattern, if you have only seconds or need to analyse hundreds of tables?": (
             "rindices with `--method linear`",
             _seconds(),
         ),
@@ -80,7 +80,7 @@ def answers() -> dict[str, tuple[str, Claim]]:
             "the largest severity from rindices, if you know how many subtypes there are",
             _labels(),
         ),
-        "In which order do regions become abnormal, and at which stage is each person?": (
+        "In what order do regions become abnormal, and at which stage is each person?": (
             "SuStaIn, on a few regional means",
             _order(),
         ),
@@ -95,8 +95,9 @@ def answers() -> dict[str, tuple[str, Claim]]:
 def _several() -> Claim:
     both = ("basic", "mild")
     (peer, *_), others = zip(*map(best_peer, both), strict=True)
-    text = f"concordance of {found(OURS, *both)} on *basic* and *mild*, compared with {found(BOUND, *both)} for {NAMED}"
-    text += f" and {' and '.join(map(told, others))} for the best other method ({peer})"
+    text = f"concordance of {found(OURS, both[0])} on *basic* and {found(OURS, both[1])} on *mild*, compared with "
+    text += f"{found(BOUND, *both)} for {NAMED}, and {' and '.join(map(told, others))} for the best other method "
+    text += f"({peer})"
     ahead = all(cell(OURS, name) > value for name, value in zip(both, others, strict=True))
     return Claim(text, ahead and {best_peer(name)[0] for name in both} == {peer})
 
@@ -187,7 +188,7 @@ def _sequences() -> Claim:
     label = {name: [cell(name, cohort, "ari") for cohort in (SEQUENCE, INDEPENDENT)] for name in named}
     each = " in one and ".join(told(value) for value in rows_of(SUSTAIN, SEQUENCE)["ari"])
     return Claim(
-        "**If the disease is a sequence of events, SuStaIn is better.** Its expected stage agrees better with the true "
+        "**If the disease is a sequence of events, SuStaIn is better than rindices.** Its expected stage agrees better with the true "
         "stage than the severities of rindices do. If regions vary independently, as SuStaIn assumes, NMF also reaches "
         "a higher concordance than rindices, and NMF and SuStaIn label subtypes better. If regions are correlated, "
         "rindices and Surreal-GAN label subtypes best, but the two cohorts differ widely: the ARI of SuStaIn is "

@@ -111,11 +111,11 @@ def _terms(folder: Folder) -> list[str]:
     tables = [own.pivot_table("single", "kind", "removed"), *easy]
     cases = [little(-wide.sub(wide["nothing"], axis=0)) for wide in tables]
     return [
-        "**“The importance of every term”** (section B.3). With `paper` at the paper's difficulty, omitting one or two "
-        f"terms lowers the concordance of single models by at most {LITTLE} in {cases[0]} cases, and omitting all four "
-        f"lowers it by {between(_all_four(own))}. In easier cohorts, with `blind`, omitting one or two terms "
-        f"lowers concordance by at most {LITTLE} in only {cases[1]} cases for single models, but in {cases[2]} for "
-        "their consensus. "
+        "**“The importance of every term”** (section B.3). Five omissions of one or two terms were tried in five kinds "
+        "of cohort. With `paper` at the paper's difficulty, they lower the concordance of single models by at most "
+        f"{LITTLE} in {cases[0]} cases; omitting all four terms lowers it by {between(_all_four(own))}. With `blind` "
+        f"in easier cohorts, they lower concordance by at most {LITTLE} in only {cases[1]} cases for single models, "
+        f"but in {cases[2]} for their consensus. "
         "Omitting all four makes training fail only in easier cohorts."
     ]
 
@@ -129,8 +129,8 @@ def _regressions(folder: Folder) -> list[str]:
     easier = summaries.folds(easy)["test"]
     return [
         "**A gap of 0.04 to 0.07 between single models and linear regression** (Table 6, held-out patients). At the "
-        f"paper's difficulty, the gap is {between(gaps[0])} with `paper` and {between(gaps[1])} with our default. In "
-        f"easier cohorts, it is {between(easier['linear'] - easier['surreal_gan'])} with `blind`."
+        f"paper's difficulty, the gap in concordance is {between(gaps[0])} with `paper` and {between(gaps[1])} with our "
+        f"default. In easier cohorts, it is {between(easier['linear'] - easier['surreal_gan'])} with `blind`."
     ]
 
 
@@ -140,11 +140,11 @@ def _bounds(folder: Folder) -> list[str]:
         return []
     bound, paper = summaries.upper_bounds(fits)["nmf"], folder.of_paper("Table 7", "nmf")
     return [
-        "**A “practical upper bound” for NMF that matches Surreal-GAN** (Table 7). The bound is the accuracy with "
-        "three to ten components, the best three of which are selected using the truth. At the paper's difficulty, "
-        f"single models trained with `paper` are {between(bound - table['`paper`'])} below this bound. Those trained "
-        f"with our default are {between(table['default'] - bound)} above it, and {between(table['default'] - paper)} "
-        "above the bound in the paper."
+        "**A “practical upper bound” for NMF that matches Surreal-GAN** (Table 7). The bound is the concordance that NMF "
+        "reaches with three to ten components if the best three are selected using the truth. At the paper's "
+        f"difficulty, single models trained with `paper` are {between(bound - table['`paper`'])} below this bound. "
+        f"Those trained with our default are {between(table['default'] - bound)} above it, and "
+        f"{between(table['default'] - paper)} above the bound given in the paper."
     ]
 
 
@@ -155,9 +155,9 @@ def _diagnosis(folder: Folder) -> list[str]:
     lost = -found.loc[found["features"] == "difference", "auc"]
     return [
         "**The loss of diagnostic information in R-indices** (section B.8). In the paper, the area under the curve is "
-        "0.034 lower with R-indices than with regions. In our simulated cohorts, it ranges from "
-        f"{shown(float(lost.max()))} lower to {shown(float(-lost.min()))} higher, because only the patterns "
-        "distinguish patients from controls."
+        "0.034 lower with R-indices than with regions. In our simulated cohorts, where only the patterns distinguish "
+        f"patients from controls, it is between {shown(float(lost.max()))} lower and {shown(float(-lost.min()))} "
+        "higher."
     ]
 
 
@@ -220,8 +220,8 @@ def summary(folder: Folder) -> list[str]:
         f"![Numbers in the paper plotted against ours](../results/{figure})",
         "",
         *paragraph(
-            f"The figure compares {n_numbers} of our numbers with those in the paper, by experiment. Except for Table",
-            "2 and section B.8, ours were measured at the paper's own difficulty.",
+            f"The figure compares {n_numbers} of our numbers, grouped by experiment, with those in the paper. Except for",
+            "Table 2 and section B.8, ours were measured at the paper's own difficulty.",
         ),
     ]
 
@@ -288,21 +288,22 @@ def at_its_difficulty(folder: Folder) -> list[str]:
         *paragraph(
             f"Cohorts from our reference population are easier than the paper's: linear regression trained on the "
             f"truth reaches {shown(float(reached))} in basic cohorts, compared with {shown(float(aim))} in the paper.",
-            f"In this section, healthy variation is therefore {told['spread'].iloc[0]:g} times as large. This factor",
-            "was chosen so that unregularised linear regression is as accurate in held-out patients of basic cohorts",
-            "as in the paper, and by no other criterion. Linear regression and SVR then differ from the paper's Table",
+            f"In this section, healthy variation is therefore {told['spread'].iloc[0]:g} times that of the reference",
+            "population. This factor was chosen so that unregularised linear regression is as accurate in held-out",
+            "patients of basic cohorts as in the paper, and by no other criterion. Linear regression and SVR then differ from the paper's Table",
             f"6 by at most {shown(float(regression_fit(folder)['off'].max()))}. At most",
-            f"{100 * told['clipped'].max():.2f} % of the controls' volumes had to be clipped at the minimum.",
+            f"{100 * told['clipped'].max():.2f} % of the controls' volumes had to be raised to the lower limit.",
             _with_noise(folder),
         ),
         *paragraph(
-            "Table 1 was repeated in three such cohorts of each kind. For each of the paper's five values of λ, five",
-            "models were trained with the preset `paper` (100,000 steps), and ten with each other preset; λ was chosen",
-            "by agreement alone. Entries are concordances of single models (standard error across cohorts at most",
-            f"{shown(_errors(folder))}); the last column shows the consensus of ten. With the default, R-indices are",
-            "the mean of those from its *networks* and its *linear model*. The [authors' package](peers.md) was run on",
-            "two other cohorts of each kind, with recommended settings but for less time than recommended; of its six",
-            "models, the one that agrees best with the others is shown.",
+            "The experiment in Table 1 was repeated in three such cohorts of each kind. For each of the paper's five",
+            "values of λ, five models were trained with the preset `paper` (100,000 steps), and ten with every other",
+            "preset; λ was chosen by agreement alone. Entries are concordances of single models, with standard errors",
+            f"across cohorts of at most {shown(_errors(folder))}; the last column shows the consensus of ten models.",
+            "The default averages the R-indices of its networks and of its linear model, which are also shown",
+            "separately. The [authors' package](peers.md) was run on two other cohorts of each kind, with the",
+            "recommended settings but for a shorter time; the table shows the one of its six models that agrees best",
+            "with the others.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
         *paragraph(
@@ -324,9 +325,9 @@ def _with_noise(folder: Folder) -> str:
         for part in ("train", "test")
     ]
     return (
-        f"If noise ({noisy['noise'].iloc[0]:g} sd) is added to each region instead, these regressions differ from the "
-        f"paper's by at most {shown(float(pd.concat(off).max()))}, and our linear model alone reaches a concordance of "
-        f"{between(means)}; no networks were trained on these cohorts."
+        f"When noise with {noisy['noise'].iloc[0]:g} times the controls' SD is added to each region instead, these "
+        f"regressions differ from the paper's by at most {shown(float(pd.concat(off).max()))}, and our linear model "
+        f"alone reaches a concordance of {between(means)}; no networks were trained on these cohorts."
     )
 
 

@@ -28,13 +28,14 @@ def table_1(folder: Folder) -> list[str]:
     lines += warning(looks)
     lines += [
         *paragraph(
-            "Here, Table 1 was repeated with the healthy variation of our reference population. Entries are",
-            f"concordances, with λ chosen by agreement alone ({of_cohorts(looks, 'for each λ')}). For `paper`, there",
-            "are 3 cohorts each of basic and mild, and 1 of each other kind. *Ours* is the preset `blind`.",
+            "Here, the experiment in Table 1 was repeated with the healthy variation of our reference population.",
+            f"Entries are concordances, with λ chosen by agreement alone ({of_cohorts(looks, 'for each λ')}). The",
+            "preset `paper` was run on 3 cohorts of each of the *basic* and *mild* kinds and 1 of every other kind.",
+            "*Ours* is the preset `blind`.",
         ),
         *markdown(by_method(folder), "cohort"),
         *paragraph(
-            "Within a cohort, the SD across our single models is at most",
+            "Within a cohort, the SD of concordance across our single models is at most",
             f"{shown(float(accuracies.high['single_sd'].max()))}. Standard errors across cohorts are at most",
             f"{shown(float(found['single_se'].max()))} for our models and {shown(float(errors.max()))} for `paper`.",
         ),
@@ -161,7 +162,7 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         figure = figures.agreement_by_patterns(table, folder.path / f"{name}.svg")
         drawn += [*warning(table), f"![Agreement against the number of patterns, {kind}](../results/{figure})", ""]
         share = summaries.share_right(table)
-        aim = f" (the target of 90 % was {reached(share >= 0.9, table)})" if kind == "basic" else ""
+        aim = f" (the target, 90 %, was {reached(share >= 0.9, table)})" if kind == "basic" else ""
         without.append(float(table.loc[table["true_patterns"] == 0, "pattern_agreement"].max()))
         said.append(f"in {100 * share:.0f} % of {kind} cohorts with disease{aim}")
     if not rows:
@@ -170,7 +171,7 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         *lines,
         *paragraph(
             f"The number of patterns, M, was chosen by agreement alone, with {n_models} models for each M. M = 1 was",
-            "excluded: a single pattern cannot be confused with another, so its agreement is too high.",
+            "excluded: agreement on a single pattern is too high, because it cannot be confused with another.",
         ),
         *markdown(pd.concat(rows).fillna(0).astype(int), "number of cohorts"),
         *drawn,
