@@ -188,10 +188,11 @@ def _sequences() -> Claim:
     label = {name: [cell(name, cohort, "ari") for cohort in (SEQUENCE, INDEPENDENT)] for name in named}
     each = " in one and ".join(told(value) for value in rows_of(SUSTAIN, SEQUENCE)["ari"])
     return Claim(
-        "**If the disease is a sequence of events, SuStaIn is better than rindices.** Its expected stage agrees better with the true "
-        "stage than the severities of rindices do. If regions vary independently, as SuStaIn assumes, NMF also reaches "
-        "a higher concordance than rindices, and NMF and SuStaIn label subtypes better. If regions are correlated, "
-        "rindices and Surreal-GAN label subtypes best, but the two cohorts differ widely: the ARI of SuStaIn is "
+        "**If the disease is a sequence of events, SuStaIn is better than rindices.** Its expected stage agrees better "
+        "with the true stage than the severities of rindices do. If regions vary independently, as SuStaIn assumes, "
+        "NMF also reaches a higher concordance than rindices, and NMF and SuStaIn label subtypes better. If regions "
+        "are correlated, rindices and Surreal-GAN label subtypes best, but the two cohorts differ widely: the ARI of "
+        "SuStaIn is "
         f"{each} in the other. SuStaIn used eight lobar means; the other methods used 128 regions.",
         stage[SUSTAIN][0] > max(stage[OURS][0], stage[SURREAL][0])
         and min(stage[SUSTAIN][1], stage[NMF][1]) > stage[OURS][1]

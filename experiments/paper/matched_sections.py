@@ -169,9 +169,9 @@ def whole_protocol(folder: Folder) -> list[str]:
     wide.index, wide.columns = [f"M = {n}" for n in wide.index], [f"λ = {value:g}" for value in wide.columns]
     best, right = study[study["chosen"] == True].iloc[0], study.dropna(subset="concordance")  # noqa: E712
     lines += paragraph(
-        "**Section 4.3**: the experiment was repeated in a simulated study of 850 controls and 2204 patients, with four",
-        f"sites and two patterns. With the preset `paper`, {best['n_models']:.0f} models were trained for each combination of two to",
-        "four patterns and five values of λ. Agreement alone selects",
+        "**Section 4.3**: the experiment was repeated in a simulated study of 850 controls and 2204 patients, with",
+        f"four sites and two patterns. With the preset `paper`, {best['n_models']:.0f} models were trained for each",
+        "combination of two to four patterns and five values of λ. Agreement alone selects",
         f"M = {best['n_patterns']:.0f}, which is {'correct' if best['n_patterns'] == 2 else 'wrong'}, and",
         f"λ = {best['orthogonality']:g}. With these values, single models reach a concordance of",
         f"{shown(float(best['concordance']))} with the truth; across the five values of λ, concordance ranges from",

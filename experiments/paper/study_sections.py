@@ -245,8 +245,8 @@ def people_needed(folder: Folder) -> list[str]:
         "## How many people?",
         "",
         *paragraph(
-            f"The table shows the concordance of the consensus of ten models, averaged across {of_people}. Dashed lines",
-            "in the figure show that of ridge regression trained on the truth.",
+            f"The table shows the concordance of the consensus of ten models, averaged across {of_people}. Dashed",
+            "lines in the figure show that of ridge regression trained on the truth.",
         ),
         *markdown(drawn.mean, "patients"),
         f"![Concordance plotted against the number of patients](../results/{figure})",
