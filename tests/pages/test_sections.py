@@ -254,7 +254,7 @@ def test_the_spectrum_is_drawn_and_described(run):
     change_summary(run, evidence=FOUND)
     text = page_text(run)
     assert (
-        "relative to controls in 4 directions. The largest value is 9.1; the limit of 3.4 is exceeded in 2 directions."
+        "relative to controls in 4 directions. The largest value is 9.1; the limit is 3.4, and 2 directions exceed it."
         in text
     )
     assert "limit: 3.4" in pictures(text)["spectrum"]
