@@ -22,7 +22,7 @@ _SMALL_BRAIN = Layout(per_line=2, width=330, most_slices=2)  # fits a phone scre
 _STRONGEST = 12  # strongest regions of a pattern, which are named if the picture lacks them
 _SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, below which a change is grey
 _UNIT = "Change (sd of controls)"
-_WIDTH = "half-width of interval (sd of controls)"  # of the pictures of uncertainty
+_WIDTH = "uncertainty (sd of controls)"  # of the pictures of uncertainty
 
 
 def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
