@@ -130,7 +130,7 @@ def test_units_that_differ_between_people_regions_or_sides_are_refused(real):
     who = f"the values of all patients ({patients.sum()} of {len(real)} people) are 1,000 times"
     assert f"In column {names[4]!r}, {who}" in said
     said = refused(real.assign(**real[[name for name in names if name.startswith("l")]] * 1000))
-    assert re.search(r"left and right are in different units:[\s\S]*1,000 times smaller than that of", said)
+    assert re.search(r"left and right values are in different units:[\s\S]*1,000 times smaller than that of", said)
     odd = real.assign(**values.mul(np.where(real.index == 7, 1000, 1), axis=0))
     assert 9 in [outlier.row for outlier in make_cohort(odd, drop_missing=True).outliers]
 

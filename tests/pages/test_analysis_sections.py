@@ -138,7 +138,7 @@ OTHER_EVENTS = {"time": "years", "event": "ill", "competing": "died", "entry": "
             ],
             ["cumulative incidence", STRATA],
         ),
-        ({"follow_up": OTHER_EVENTS}, 1, ["observation ends with any other event (died)", "with entry times"], []),
+        ({"follow_up": OTHER_EVENTS}, 1, ["follow-up ends at the competing event (died)", "with entry times"], []),
         (SCORED, 1, NOT_LEARNED_FROM, [SAME_PEOPLE, STRATA]),
         (SCORED, 2, [*NOT_LEARNED_FROM, STRATA], [SAME_PEOPLE]),
     ],

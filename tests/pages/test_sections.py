@@ -72,7 +72,7 @@ def test_flow_and_associations_are_the_tables(analysed, undrawn):
     text, flow = page_text(analysed), table_of(analysed, "flow")
     expected = flow.loc[flow["site"] == "all", ["read", "missing region", "outlier", "used"]].astype(str)
     assert [row[1:] for row in rows_of(text, "People read, excluded and used")] == expected.to_numpy().tolist()
-    assert [row[0] for row in rows_of(text, "The same by site")] == ["Ann Arbor"] * 4 + ["Basel"] * 4
+    assert [row[0] for row in rows_of(text, "Counts at each site")] == ["Ann Arbor"] * 4 + ["Basel"] * 4
     first = table_of(analysed, "associations").query("people == 'patients'").iloc[0]
     rows = rows_of(text, "Associations in patients")
     assert rows[0][:5] == ["1", "mmse", "Pearson r", "60", f"{first['coefficient']:.2f}".replace("-", "−")]
@@ -112,7 +112,7 @@ def test_patterns_that_cannot_be_are_not_described_and_cards_name_three_others_a
     rewrite(tmp_path / "r_indices.csv", severity1=0.08)
     rewrite(tmp_path / "patterns.csv", change_sd=lambda of: of["change_sd"] * np.where(of["pattern"] == 2, 3000, 1))
     text = page_text(tmp_path)
-    reasons = ["everyone has almost the same score", "its changes exceed 20 standard deviations of the controls"]
+    reasons = ["everyone has almost the same score", "its largest change exceeds 20 control standard deviations"]
     assert re.findall(r"could not be estimated: (.*?)\.<", text) == reasons
     assert [text.count(part) for part in ('<p class="gist">', "Show anyway</summary>")] == [4, 2]
     assert re.findall(r'<a href="#pattern-(\d)"', text) == [*"123456"]
@@ -146,7 +146,7 @@ def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
     add_analyses(tmp_path)
     text = page_text(tmp_path)
     effects = table_of(tmp_path, "subgroups")["effect"].abs()
-    rows = rows_of(text, "Regions of the subgroups compared with controls, largest differences first")
+    rows = rows_of(text, "Differences between subgroups and controls in each region, largest first")
     assert (len(rows), rows[0][3].lstrip("+−")) == (600, f"{effects.max():.2f}")
     assert f"{len(effects) - 600} more rows are in <code>analysis/subgroups.csv</code>" in text
 
@@ -235,7 +235,7 @@ def test_search_lists_settings_best_first(run, undrawn):
         "1,057 models were trained",
         "instead of the 2,120",
     )
-    rows = rows_of(text, "Fit and agreement of each setting, best agreement first")
+    rows = rows_of(text, "Settings tried, best agreement first")
     assert [row[:4] for row in rows] == [
         ["1", "0.8", "", "10"],
         ["3", "0.8", "chosen", "10"],
@@ -254,7 +254,7 @@ def test_the_spectrum_is_drawn_and_described(run):
     change_summary(run, evidence=FOUND)
     text = page_text(run)
     assert (
-        "relative to controls in 4 directions. The largest value is 9.1; the limit of 3.4 is exceeded in 2 directions."
+        "relative to controls in 4 directions. The largest value is 9.1; the limit is 3.4, and 2 directions exceed it."
         in text
     )
     assert "limit: 3.4" in pictures(text)["spectrum"]
@@ -283,7 +283,7 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
         ["site", *values, "V = 0.31", "0.042", "imbalanced"],
         ["scanner", *values, "V = 0.00", "–", "no clear difference"],
     ]
-    assert rows_of(text, "Learned correlation of severities")[2] == ["Pattern 3", "−0.10", "0.30", "1.00"]
+    assert rows_of(text, "Learned correlations between severities")[2] == ["Pattern 3", "−0.10", "0.30", "1.00"]
 
 
 def controls_read(mean):
@@ -331,7 +331,7 @@ CHANGES = {
         },
         {},
         [
-            "Smaller left and right hippocampus (−1.20 sd of controls at severity 1); larger left amygdala (0.90 sd",
+            "Smaller left and right hippocampus (−1.20 control SDs at severity 1); larger left amygdala (0.90 control",
             "In patients, the severity is associated with mmse (r = −0.41, q &lt; 0.001).",
             "In patients, the severity is not clearly associated with any clinical variable.",
         ],
@@ -392,7 +392,7 @@ CHANGES = {
     "agreement is no curve where training has no steps": (
         {"selection.csv": lambda of: of[of["chosen"]]},
         {},
-        ["Agreement of repetitions"],
+        ["Agreement between repetitions"],
         ["after different numbers of training steps"],
     ),
     "number chosen by fit": (

@@ -163,7 +163,7 @@ def said(*arguments):
 def test_large_tables_are_said_to_take_minutes_and_the_look_can_be_left_out(tmp_path, monkeypatch):
     path = table_of(tmp_path, "basic")
     monkeypatch.setattr("rindices.cli.check.long_wait", lambda n_values: long_wait(1000 * n_values))
-    assert "Comparing patients and controls; in a table of this size, this can take minutes …" in said(path)
+    assert "Comparing patients and controls; with a table this large, it can take several minutes …" in said(path)
     assert said(path, "--no-spectrum").endswith("\nfit can train on this table.\n")
 
 
@@ -181,7 +181,7 @@ def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     assert [line[: len(start)] for line, start in zip(shown, starts, strict=True)] == [*starts]
     assert sum(line.startswith("  Pattern ") for line in lines) == n_found
     assert lines[-1].startswith("fit can train on this table. Training takes about ")
-    expected = (shown[-1], "Band: the same with permuted groups", "Preview from one linear model")
+    expected = (shown[-1], "Band: variance with permuted groups", "Preview from one linear model")
     assert not missing(Page(page.read_text(encoding="utf-8")).words, *expected)
 
 

@@ -142,7 +142,7 @@ def unit(told):
     largest = table.loc[table["change_sd"].abs().groupby(table["pattern"]).idxmax()]
     changes = (shown(change / 10) if change < 0 else f"+{change / 10:.2f}" for change in largest["change_sd"])
     rows = zip(changes, largest["region"], largest["pattern"], strict=True)
-    return [" and ".join(f"{change} sd of controls in {region} (pattern {k})" for change, region, k in rows)]
+    return [" and ".join(f"{change} control SDs in {region} (pattern {k})" for change, region, k in rows)]
 
 
 def controls_average(told):
@@ -258,7 +258,7 @@ CLAIMS = [
             for _, own in told.table("analysis/associations").groupby("people", sort=False)
         ],
     ),
-    (r"\(((?:−?\d\.\d\d(?: to |–)?)+) sd of controls at severity 1\)", strongest),
+    (r"\(((?:−?\d\.\d\d(?: to |–)?)+) control SDs at severity 1\)", strongest),
     (
         rf"in {N} permutations of the group labels: joint p ([<=] [\d.]+), with p ([<=] [\d.]+) for greater variation "
         rf"among patients \(spread\) and p ([<=] [\d.]+) for a difference in means \(shift\)\. Patients vary "

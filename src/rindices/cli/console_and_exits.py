@@ -151,7 +151,7 @@ def show_places(places: Mapping[str, Path | None]) -> None:
 
 def long_wait(n_values: int) -> str:
     """Return a notice that work on so many values (people times regions) can take minutes; empty if it cannot."""
-    return "; in a table of this size, this can take minutes" * (n_values > 1_000_000)
+    return "; with a table this large, it can take several minutes" * (n_values > 1_000_000)
 
 
 @contextlib.contextmanager

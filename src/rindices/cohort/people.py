@@ -255,7 +255,7 @@ def check_follow_up(
     for name, need in _NEEDS.items():
         if name in columns and need not in columns:
             raise InputError(
-                f"A column is named for {FOLLOW_UP[name]} ({columns[name]!r}), but none for {FOLLOW_UP[need]}.\n"
+                f"You named a column for {FOLLOW_UP[name]} ({columns[name]!r}), but none for {FOLLOW_UP[need]}.\n"
                 "Name that column with ",
                 Remedy(need, Blank("COLUMN")),
                 ".",

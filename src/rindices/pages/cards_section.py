@@ -62,7 +62,7 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
     """Return brains coloured by Cohen's d, one for each measure; regions that are not significant are grey."""
     table = rows.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     drawings = draw_measures(table, 1, rows["region"][~(rows["q"] < _CLEAR)], "Cohen's d")
-    alt = "Regions on the brain, coloured by Cohen's d of patients versus controls. The table gives the values."
+    alt = "Brain regions coloured by Cohen's d for patients versus controls. The table lists the values."
     return draw_each(view.gallery, "patients_against_controls", drawings, alt, result=False)
 
 
@@ -72,8 +72,8 @@ def cards_section(view: RunView) -> dict[str, object]:
     (brains, pieces), had = brains_of(view), [high for _, _, high in view.reference]
     has_mixture = had and (people["group"] == "patient").sum() >= _FEW and view.run.summary.n_patterns > 1
     alt = (
-        "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 % of "
-        "controls."
+        "Percentage of people in each group who have no, one or more patterns. A person is counted as having a pattern "
+        "if their severity exceeds that of 95 % of controls."
     )
     mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt) if has_mixture else None
     return {
@@ -98,7 +98,7 @@ def _card(view: RunView, place: int, training: pd.DataFrame | None, had: Sequenc
         "histogram": view.gallery.draw(
             f"severities_{place}",
             plots.severity_histogram(people, name, training),
-            f"Distribution of the severity of pattern {place} in each group; the text gives the medians.",
+            f"Distribution of the severity of pattern {place} in each group. The text gives the medians.",
         ),
         "age": _by_age(view, place, name),
         "groups": _groups(people, name),
@@ -111,7 +111,7 @@ def _card(view: RunView, place: int, training: pd.DataFrame | None, had: Sequenc
 def _implausibility(rows: pd.DataFrame, scores: pd.Series) -> str:
     """Return why a pattern is implausible, as when a model has more patterns than the data; empty if it is not."""
     if rows["change_sd"].abs().max() > _IMPOSSIBLE:
-        return f"its changes exceed {_IMPOSSIBLE:g} standard deviations of the controls"
+        return f"its largest change exceeds {_IMPOSSIBLE:g} control standard deviations"
     low, high = scores.quantile([0.025, 0.975])
     return "everyone has almost the same score" if high - low < _ALIKE and len(scores) >= _FEW else ""
 
@@ -159,7 +159,11 @@ def _by_age(view: RunView, place: int, name: str) -> Picture | None:
         return None
     people = view.run.results.first_visits[["group", name]].assign(**{age: variables[age].to_numpy()})
     figure = plots.severity_by_age(people, name, age)
-    return view.gallery.draw(f"age_{place}", figure, f"Severity of pattern {place} against {age}, by group.")
+    return view.gallery.draw(
+        f"age_{place}",
+        figure,
+        f"Severity of pattern {place} plotted against {age}.",
+    )
 
 
 def _gist(rows: pd.DataFrame, names: Mapping[str, str]) -> str:
@@ -175,7 +179,7 @@ def _gist(rows: pd.DataFrame, names: Mapping[str, str]) -> str:
         said = listed(f"{' and '.join(sorted(one))} {name}".strip() for name, one in sides.items())
         low, high = change["change_sd"].min(), change["change_sd"].max()
         size = number(low) if number(low) == number(high) else interval(low, high)
-        found += [f"{direction} {said} ({size} sd of controls at severity 1)"] if len(change) else []
+        found += [f"{direction} {said} ({size} control SDs at severity 1)"] if len(change) else []
     gist = "; ".join(found)
     return f"{gist[:1].upper()}{gist[1:]}."
 
@@ -196,9 +200,8 @@ def _strongest(view: RunView, place: int, first: pd.Series) -> Picture:
     """Return the regions that change most as a picture; `first` is the strongest."""
     patterns, names = view.run.results.patterns, view.region_names
     alt = (
-        f"The regions that change most in pattern {place}, with one mark for each side; the largest change is that "
-        f"of {names[first['region']]}, {number(first['change_sd'], 2, '+')} sd of controls. The table gives all "
-        "values."
+        f"Regions that change most in pattern {place}, with one mark for each side of the brain. The largest change "
+        f"({names[first['region']]}) is {number(first['change_sd'], 2, '+')} control SDs. The table lists the values."
     )
     shown = patterns if _is_decomposed(view) else patterns.drop(columns="decomposed_sd", errors="ignore")
     return view.gallery.draw(
@@ -217,7 +220,7 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> Table:
         *(
             [
                 measures("In patients (sd)", rows["decomposed_sd"], 2, "+"),
-                measures("Its spread (sd)", rows["decomposed_spread_sd"]),
+                measures("Spread in patients (sd)", rows["decomposed_spread_sd"]),
             ]
             if _is_decomposed(view)
             else []

@@ -63,8 +63,8 @@ def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, objec
     n_known, n_clear = int(table["coefficient"].notna().sum()), int((table["q"] < _LARGEST_Q).sum())
     title = f"Associations in {people.replace('everybody', 'all participants')}"
     alt = (
-        f"Association of each variable with each pattern in {people}, with 95 % intervals; {n_clear} of "
-        f"{n_known} have q below {_LARGEST_Q:g}. The table gives the values."
+        f"Associations between variables and patterns in {people}, with 95 % intervals. Of {n_known} associations, "
+        f"{n_clear or 'none'} {'has' if n_clear == 1 else 'have'} q below {_LARGEST_Q:g}. The table lists the values."
     )
     return {
         "title": title,
@@ -108,8 +108,8 @@ def change_section(view: RunView) -> dict[str, object] | None:
     visits, groups = view.run.results.r_indices, means[means["group"].isin(GROUPS) & means["mean"].notna()]
     visits = visits[visits["participant_id"].duplicated(keep=False) & visits["years"].notna()]
     alt = (
-        "Change of each severity per year, with individuals as faint marks and the mean of each group with its 95 % "
-        "interval. The table gives the values."
+        "Change in each severity per year. Faint marks show individuals; larger marks show the mean of each group with "
+        "its 95 % interval. The table lists the means."
     )
     columns = [
         counts("Pattern", means["pattern"]),
@@ -131,7 +131,7 @@ def change_section(view: RunView) -> dict[str, object] | None:
         "paths": view.gallery.draw(
             "trajectories",
             plots.trajectories(visits, groups),
-            "Severities against years since the first visit, with the line of each group.",
+            "Severities over the years since the first visit. Faint lines: individuals. Thick lines: groups.",
         ),
         "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
         "table": Table("Change in severity per year", columns),
@@ -178,11 +178,11 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         counts("Pattern", table["pattern"]),
         counts("People", table["n"]),
         counts("Events", table["n_events"]),
-        measures("Hazard ratio per 0.1", table["hazard_ratio"]),
+        measures("Hazard ratio per 0.1 increase", table["hazard_ratio"]),
         limits(table["low"], table["high"]),
         probabilities("p", table["p"]),
         probabilities("q", table["q"]),
-        probabilities("p, proportionality", table["p_proportional"]),
+        probabilities("p, proportional hazards", table["p_proportional"]),
         measures("Concordance", table["concordance"], 3),
         measures("Covariates alone", table["base"], 3),
         measures("Gain", table["gain"], 3, "+"),
@@ -190,7 +190,10 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         words("Note", table["note"]),
     ]
     told = {name: view.run.summary.follow_up.get(name) for name in FOLLOW_UP}
-    alt = "Proportion of people with or without the event over time, in each third of severity, with numbers at risk."
+    alt = (
+        f"Proportion of people {'without' if told['competing'] is None else 'with'} the event over time, for the "
+        "lowest, middle and highest thirds of each severity, with the numbers at risk."
+    )
     picture = None
     if curves is not None:
         figure = plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None)
@@ -203,5 +206,5 @@ def prognosis_section(view: RunView) -> dict[str, object] | None:
         "changing": listed(table["pattern"][table["p_proportional"] < _CHANGING]),
         "few": [note for note in table["note"].unique() if note],
         "picture": picture,
-        "table": Table("Severities and the event", columns, source="analysis/prognosis.csv"),
+        "table": Table("Associations between severities and the event", columns, source="analysis/prognosis.csv"),
     }

@@ -22,7 +22,7 @@ _SMALL_BRAIN = Layout(per_line=2, width=330, most_slices=2)  # fits a phone scre
 _STRONGEST = 12  # strongest regions of a pattern, which are named if the picture lacks them
 _SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, below which a change is grey
 _UNIT = "Change (sd of controls)"
-_WIDTH = "interval: ± (sd of controls)"  # of the pictures of uncertainty
+_WIDTH = "uncertainty (sd of controls)"  # of the pictures of uncertainty
 
 
 def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
@@ -51,7 +51,7 @@ def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
             view.gallery,
             f"brain_pattern_{pattern}",
             drawings,
-            f"Pattern {pattern} on the brain: regions coloured by their change at severity 1.",
+            f"Brain regions coloured by their change in pattern {pattern} at severity 1.",
         )
         pieces[pattern] = [{"pieces": one.piece_names, "limit": one.limit} for one in drawings.values()]
         seen = {*unsure}.union(*(one.drawn for one in drawings.values()))
@@ -61,7 +61,7 @@ def brains_of(view: RunView) -> tuple[dict[str, object], dict[int, object]]:
                 view.gallery,
                 f"uncertainty_pattern_{pattern}",
                 {end: one.with_amounts(dict(reach), _WIDTH) for end, one in drawings.items()},
-                f"Uncertainty of pattern {pattern} on the brain. The table of all regions gives the values.",
+                f"Brain regions coloured by the uncertainty of their change in pattern {pattern} at severity 1.",
             )
     shown = {
         "painted": bool(painted),
@@ -124,13 +124,13 @@ def _atlas_pictures(paths: list[Path], gallery: Gallery) -> dict[int, list[Pictu
     pictures: dict[int, list[Picture]] = {}
     for place in dict.fromkeys(place for place, _ in images):
         own = {severity: images[of, severity] for of, severity in sorted(images) if of == place}
-        title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(own)
+        title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas:", max(own)
         several = {f"severity {severity:g}": image for severity, image in own.items()}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
         slices = brain.stat_mosaic(own[most], _UNIT, title=f"{title}, severity {most:g}", limit=limit)
         pictures[place] = [
-            gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at increasing severity."),
-            gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
+            gallery.draw(f"brain_pattern_{place}", glass, f"{alt} glass brains at increasing severity."),
+            gallery.draw(f"brain_slices_{place}", slices, f"{alt} slices at severity {most:g}."),
         ]
     return pictures
 
@@ -155,7 +155,7 @@ def _t_maps(folder: Path, row: pd.Series, where: str, gallery: Gallery) -> list[
     t, q = _image(folder / row["t_map"]), _image(folder / row["q_map"]).get_fdata()
     seen = nibabel.Nifti1Image(np.where(q < 0.05, t.get_fdata(), 0).astype(np.float32), t.affine)
     name, note = f"voxelwise_{row['pattern']}_{row['level']}", "Shown: voxels with q below 0.05."
-    alt = f"{where}: t where q is below 0.05"
+    alt = f"{where}: t values of voxels with q below 0.05"
     return [
         gallery.draw(f"{name}_glass", brain.glass(seen, "t", title=where, note=note), f"{alt}, on a glass brain."),
         gallery.draw(name, brain.stat_mosaic(seen, "t", title=where, note=note), f"{alt}, on slices."),
@@ -202,10 +202,10 @@ def dose_section(view: RunView) -> dict[str, object] | None:
         "picture": view.gallery.draw(
             "dose_response",
             plots.dose_response(table),
-            "Patients' mean for the regions that change most, in standard deviations of the controls, against "
-            "severity; one panel per pattern. The table gives the values.",
+            "Mean values in patients for the regions that change most, in control standard deviations, plotted against "
+            "severity; one panel per pattern. The table lists the values.",
         ),
-        "table": Table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),
+        "table": Table("Mean regional values by severity", columns, source="analysis/dose_response.csv"),
     }
 
 
@@ -222,8 +222,8 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
         words("Note", sizes["note"]),
     ]
     alt = (
-        "Difference between each subgroup of patients and the controls (Cohen's d) in the regions that differ most; "
-        "one panel per pattern. The table gives the values."
+        "Cohen's d for each subgroup of patients versus controls in the regions that differ most; one panel per "
+        "pattern. The table lists the values."
     )
     picture = (
         view.gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
@@ -240,7 +240,7 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
 def _effects(effects: pd.DataFrame) -> Table:
     rows = effects.sort_values("effect", key=abs, ascending=False, kind="stable")
     return Table(
-        "Regions of the subgroups compared with controls, largest differences first",
+        "Differences between subgroups and controls in each region, largest first",
         [
             counts("Pattern", rows["pattern"]),
             words("Level", rows["level"]),
@@ -266,13 +266,15 @@ def resemblance_section(view: RunView) -> dict[str, object]:
     if table is None:
         return {"rows": [], "subcortex": None}
     cortex, subcortex = table[table["measure"] != _SUBCORTEX], table[table["measure"] == _SUBCORTEX]
-    alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
+    alt = (
+        "Correlations between the maps of patterns and the case-control maps of disorders. The table lists the values."
+    )
     return {
         "rows": [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)],
         "n_regions": cortex["n_regions"].min(),
         "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt) if len(cortex) else None,
-        "table": _table(cortex, "Patterns and disorders, cortical"),
-        "subcortex": None if subcortex.empty else _table(subcortex, "Patterns and disorders, subcortical"),
+        "table": _table(cortex, "Patterns and disorders: cortical correlations"),
+        "subcortex": None if subcortex.empty else _table(subcortex, "Patterns and disorders: subcortical correlations"),
     }
 
 
@@ -297,9 +299,9 @@ def _table(rows: pd.DataFrame, caption: str) -> Table:
             measures("r", rows["r"], 2, "+"),
             probabilities("p", rows["p"]),
             probabilities("p, corrected", rows["p_corrected"]),
-            measures("r beyond the mean", rows["beyond"], 2, "+"),
-            probabilities("p, beyond the mean", rows["beyond_p"]),
-            probabilities("p, beyond the mean, corrected", rows["beyond_p_corrected"]),
+            measures("r, adjusted for the mean map", rows["beyond"], 2, "+"),
+            probabilities("p, adjusted for the mean map", rows["beyond_p"]),
+            probabilities("p, adjusted for the mean map and corrected", rows["beyond_p_corrected"]),
         ],
         source="analysis/resemblance.csv",
     )

@@ -25,7 +25,7 @@ def people_section(view: RunView) -> dict[str, object]:
     """Return the flow of participants and those who are unusual, listed individually if ids are shown."""
     flow, people = view.run.analyses.get("flow"), view.run.results.people
     flagged = people[people["flags"].str.strip() != ""]
-    alt = "Robust distance of each person from the controls over all regions, by group. Flagged people are marked."
+    alt = "Each person's distance from the controls, shown separately for each group. Crosses mark outliers."
     return {
         "flow": [] if flow is None else _flow(flow, "Visits" if view.run.summary.visits else "People"),
         "n_used": int(people["used"].sum()),
@@ -40,7 +40,7 @@ def people_section(view: RunView) -> dict[str, object]:
 def _flow(flow: pd.DataFrame, what: str) -> list[Table]:
     tables = []
     for by_site, rows in flow.groupby(flow["site"] != "all"):
-        caption = "The same by site" if by_site else f"{what} read, excluded and used"
+        caption = "Counts at each site" if by_site else f"{what} read, excluded and used"
         reasons = [name for name in rows.columns[2:] if name in ("read", "used") or rows[name].any()]
         columns = [
             *([words("Site", rows["site"])] if by_site else ()),
@@ -75,10 +75,10 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
     known = view.run.truth.notna().all(axis=1) & (view.run.results.r_indices["group"] == "patient")
     figure = plots.recovery(view.run.truth[known], recovery.of(view.run.results.scores[known]), recovery.per_pattern)
     values = ", ".join(
-        f"pattern {number}: {value:.3f}"
+        f"{value:.3f} (pattern {number})"
         for number, value in zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
     )
-    alt = f"Estimated against true severity in patients. Concordance: {values}."
+    alt = f"Estimated severity plotted against true severity, one mark per patient. Concordance: {values}."
     return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
 
 
@@ -96,7 +96,7 @@ def reading_section(view: RunView) -> dict[str, object]:
         "centiles": "centile1" in people,
         "controls": [number(value) + f" (pattern {place})" * (len(means) > 1) for place, value in enumerate(means, 1)],
         "unit": [
-            f"{number(change / 10, 2, '+')} sd of controls in {view.region_names[region]} (pattern {place})"
+            f"{number(change / 10, 2, '+')} control SDs in {view.region_names[region]} (pattern {place})"
             for place, (change, region) in zip(places, strongest, strict=True)
         ],
         "doubtful": [place for place, value in enumerate(means, 1) if value >= _HIGH_FOR_CONTROLS],
@@ -110,7 +110,7 @@ def correlation_section(view: RunView) -> dict[str, object] | None:
         return None
     names = [f"Pattern {place}" for place in range(1, len(rows) + 1)]
     columns = [measures(name, values) for name, values in zip(names, zip(*rows, strict=True), strict=True)]
-    return {"table": Table("Learned correlation of severities", [words("Pattern", names), *columns])}
+    return {"table": Table("Learned correlations between severities", [words("Pattern", names), *columns])}
 
 
 def explorer_section(view: RunView) -> dict[str, object] | None:

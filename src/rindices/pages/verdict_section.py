@@ -50,9 +50,9 @@ def spectrum_picture(gallery: Gallery, eigenvalues: Sequence[float], band: Seque
     """Return a picture of the variance of patients in each direction and in permuted groups; see `plots.spectrum`."""
     n_beyond = sum(value > limit for value in eigenvalues)
     alt = (
-        f"Variance of patients relative to controls in {len(eigenvalues)} directions. The largest value "
-        f"is {number(eigenvalues[0], 1)}; the limit of {number(limit, 1)} is exceeded in "
-        f"{counted(n_beyond, 'direction')}."
+        f"Variance in patients relative to controls in {len(eigenvalues)} directions. The largest value is "
+        f"{number(eigenvalues[0], 1)}; the limit is {number(limit, 1)}, and "
+        f"{counted(n_beyond, 'direction exceeds', 'directions exceed')} it."
     )
     return gallery.draw("spectrum", plots.spectrum(eigenvalues, band, limit), alt, result=False)
 
@@ -108,9 +108,9 @@ def search_section(view: RunView) -> dict[str, object] | None:
     ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
     chosen = best[best["chosen"]].iloc[0]
     alt = (
-        "Misfit, and agreement between training runs, for each setting. Chosen: "
-        f"{counted(int(chosen['n_patterns']), 'pattern')}, orthogonality {chosen['orthogonality']:g}, "
-        f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table gives the values."
+        f"Results for each setting. The chosen setting has {counted(int(chosen['n_patterns']), 'pattern')}, an "
+        f"orthogonality of {chosen['orthogonality']:g} and a pattern agreement of "
+        f"{number(chosen['pattern_agreement'], 3)}. The table lists the values."
     )
     return {
         "picture": view.gallery.draw(
@@ -151,7 +151,7 @@ def _settings_table(shown: pd.DataFrame) -> Table:
         title = name.replace("_", " ").capitalize()
         columns += [measures(title, shown[name], 3), limits(shown[f"{name}_low"], shown[f"{name}_high"], 3, of=title)]
     return Table(
-        f"Fit and agreement of each setting, {'smallest misfit' if 'misfit' in shown else 'best agreement'} first",
+        f"Settings tried, {'smallest misfit' if 'misfit' in shown else 'best agreement'} first",
         columns,
         source="selection.csv",
         marked=shown["remark"].tolist().index("chosen"),
@@ -178,7 +178,7 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
     known, picture = chosen[list(AGREEMENTS)].notna().any(), None
     if known and is_curve:
         values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
-        alt = f"Agreement between repetitions against training steps. At the chosen step, {step}: {values}."
+        alt = f"Agreement between repetitions by number of training steps. At the chosen step ({step}): {values}."
         picture = view.gallery.draw(
             "agreement_over_training", plots.agreement_over_training(view.run.selection), alt, result=False
         )
@@ -187,7 +187,9 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
     return {
         "excluded": Table("Excluded repetitions", reasons) if len(excluded) else None,
         "known": known,
-        "table": Table(f"Agreement at the chosen step {step}" if is_curve else "Agreement of repetitions", columns),
+        "table": Table(
+            f"Agreement at step {step}, which was chosen" if is_curve else "Agreement between repetitions", columns
+        ),
         "intervals": intervals,
         "n_models": int(chosen["n_models"]),
         "picture": picture,

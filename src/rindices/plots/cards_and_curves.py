@@ -232,7 +232,7 @@ def _draw_third(axes: Axes, rows: pd.DataFrame, third: int, place: int, *, compe
     for time, at_risk in zip(grid["time"], grid["at_risk"], strict=True):
         axes.text(time, down, f"{int(at_risk):,}", ha="center", **look)
     if place == 0:
-        axes.text(times.min(), _HEAD, "At risk, in the order of the legend", ha="left", **look)
+        axes.text(times.min(), _HEAD, "Numbers at risk, in legend order", ha="left", **look)
 
 
 @matplotlib.rc_context(STYLE)

@@ -118,7 +118,7 @@ def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:
         values = part[["coefficient", "low", "high"]].abs().to_numpy(dtype=float)
         reach = min(1.06 * np.nanmax(values, initial=LEAST_REACH), 1.02)
         what, limits = "Correlation with the pattern", (-reach, reach)
-    axes.set(xlabel=f"{what}, {people}\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})", xlim=limits)
+    axes.set(xlabel=f"{what} in {people}\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})", xlim=limits)
 
 
 @matplotlib.rc_context(STYLE)
@@ -148,7 +148,7 @@ def disorder_dots(resemblance: pd.DataFrame) -> Figure:
         for pattern, chance in part.groupby("pattern")["chance"].first().dropna().items():
             axes.axvline(chance, color=look_of(int(str(pattern)))[0], linestyle=":", linewidth=1.2)
         axes.set_title(measure.capitalize(), loc="left")
-        axes.set(xlabel="Correlation over regions", xlim=(-1.04, 1.04))
+        axes.set(xlabel="Correlation across regions", xlim=(-1.04, 1.04))
     return figure
 
 
@@ -196,7 +196,7 @@ def pattern_dots(
         _draw_pattern(axes, rows, look_of(number)[0])
         axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
         axes.set_xlim(*limits)
-    spread = "\nlines: spread over repetitions" if shown["spread_sd"].notna().any() else ""
+    spread = "\nlines: spread across repetitions" if shown["spread_sd"].notna().any() else ""
     panels[-1].set_xlabel(f"Change at severity 1 (sd of controls){spread}")
     marks: list[tuple[Any, str, str]] = [
         (INK, marker, side or "no counterpart") for side, (_, marker) in _SIDES.items() if (shown["side"] == side).any()

@@ -221,7 +221,7 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     axes.plot(places, values, color=GREY, linewidth=1, zorder=1)
     axes.plot(places[beyond], values[beyond], "o", color=PATIENT, label="beyond chance" if beyond.any() else "")
     axes.plot(places[~beyond], values[~beyond], "o", color=GREY, markerfacecolor="white")
-    axes.set(xlabel="Direction", ylabel="Variance of patients\n(controls = 1)", xticks=places, ylim=(0, None))
+    axes.set(xlabel="Direction", ylabel="Variance in patients\n(in controls = 1)", xticks=places, ylim=(0, None))
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 

@@ -155,7 +155,7 @@ def dose_response(table: pd.DataFrame) -> Figure:
         axes.tick_params(labelbottom=True)
     for axes in panels:  # only now is the common scale known
         _name_lines(axes)
-    panels[-1].set_xlabel("Severity (mean of the people at each point; bars: 95 % interval)")
+    panels[-1].set_xlabel("Mean severity of the people at each point (vertical bars: 95 % intervals of the z score)")
     return figure
 
 
@@ -300,7 +300,7 @@ def _set_limits(axes: Axes, rates: pd.DataFrame, summary: pd.DataFrame) -> None:
     axes.set_ylim(low, high)
     beyond = int(((rates < low) | (rates > high)).any(axis=1).sum())
     if beyond:
-        axes.set_xlabel(f"{counted(beyond, 'person lies', 'people lie')} beyond the scale", fontsize=8.5, color=GREY)
+        axes.set_xlabel(f"{counted(beyond, 'person is', 'people are')} outside this range", fontsize=8.5, color=GREY)
 
 
 @matplotlib.rc_context(STYLE)

@@ -220,8 +220,8 @@ def _sides(centre: pd.Series) -> list[Problem]:
     medians = [shown(float(10 ** centre[name])) for name in (left, right)]
     return [
         Problem(
-            f"In {len(apart)} of {counted(len(powers), 'region')}, left and right are in different units: the median "
-            f"of {right!r} ({medians[1]}) is {_times(power)} that of {left!r} ({medians[0]}).",
+            f"In {len(apart)} of {counted(len(powers), 'region')}, the left and right values are in different units: "
+            f"the median of {right!r} ({medians[1]}) is {_times(power)} that of {left!r} ({medians[0]}).",
             (_ONE_UNIT,),
             tuple(name for pair in apart for name in pair),
         )
@@ -301,12 +301,12 @@ def deviation_unit(
         return unit, []
     ways = [one for one in ("proportion", "covariates", "smooth", "interactions", "site") if getattr(settings, one)]
     seem = (
-        f"The regions look like {UNIT}: in controls, their medians are close to 0, and their standard deviations are "
-        "close to 1."
+        f"The regional values look like {UNIT}: in controls, their medians are close to 0, and their standard "
+        "deviations are close to 1."
     )
     if not ways:
         return (unit, []) if is_said else (UNIT, [seem])
-    they = f"The regions are {UNIT}, so they" if is_said else f"{seem} They"
+    they = f"The regional values are {UNIT}, so they" if is_said else f"{seem} They"
     # Only sizes can be divided by a head size.
     undo = () if is_said or settings.proportion else (_SAY_SO, Remedy("unit", _RAW))
     raise InputError(
