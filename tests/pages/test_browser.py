@@ -50,7 +50,7 @@ def column(page, file, place):
 
 
 def test_tables_sort_by_number_and_by_keyboard_and_are_cut_until_asked(folder, visit):
-    page, file = visit(folder / "plain.html"), "all-regions-of-pattern-1-strongest-first"
+    page, file = visit(folder / "plain.html"), "all-regions-of-pattern-1-largest-changes-first"
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1")
     expected = sorted(table["change_sd"])
     unfold(page)
@@ -68,7 +68,7 @@ def test_tables_sort_by_number_and_by_keyboard_and_are_cut_until_asked(folder, v
     )
     page.locator('table[data-file="associations-in-all-participants"] thead th').nth(4).locator("button").click()
     assert column(page, "associations-in-all-participants", 5)[-1] == ""  # missing values stay last
-    rows = page.locator('table[data-file="all-regions-of-pattern-2-strongest-first"] tbody tr').locator("visible=true")
+    rows = page.locator('table[data-file="all-regions-of-pattern-2-largest-changes-first"] tbody tr').locator("visible=true")
     for shown, button in ((15, "Show all 24 rows"), (24, "Show 15 rows")):
         assert rows.count() == shown
         page.locator("#pattern-2").get_by_role("button", name=button).click()
@@ -88,7 +88,7 @@ def downloaded(page, file):
 def test_download_has_all_rows_and_digits_and_no_formulas(folder, visit):
     page = visit(folder / "plain.html")
     unfold(page)
-    head, *rows = downloaded(page, "all-regions-of-pattern-1-strongest-first")
+    head, *rows = downloaded(page, "all-regions-of-pattern-1-largest-changes-first")
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1").set_index("region")
     assert head == ["Region", "Change (sd)", "Spread (sd)", "Change (%)", "Patients versus controls (d)"]
     changes = {region.removeprefix("'"): float(change) for region, change, *_ in rows}
@@ -99,7 +99,7 @@ def test_download_has_all_rows_and_digits_and_no_formulas(folder, visit):
     known = pd.read_csv(folder / "analysis" / "associations.csv")["low"][0]
     assert float(rows[0][5]) == pytest.approx(known, rel=1e-14)
     assert any(row[1].startswith("'=1+1") for row in rows)
-    assert {row[0] for row in downloaded(page, "the-same-by-site")[1:]} == {"'@site", "'+1 site", HOSTILE[0]}
+    assert {row[0] for row in downloaded(page, "counts-at-each-site")[1:]} == {"'@site", "'+1 site", HOSTILE[0]}
 
 
 def test_figure_table_and_card_belong_together(folder, visit):
@@ -170,7 +170,7 @@ def test_figures_are_saved_as_svg_and_png_and_methods_are_copied(folder, visit):
     unfold(page)
     page.get_by_role("button", name="Copy", exact=True).click()
     page.get_by_role("button", name="Copied").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()").startswith("The table had ")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("The table contained ")
 
 
 def test_hostile_names_are_text_and_strangers_are_told(folder, visit):
