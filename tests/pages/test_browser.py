@@ -68,7 +68,7 @@ def test_tables_sort_by_number_and_by_keyboard_and_are_cut_until_asked(folder, v
     )
     page.locator('table[data-file="associations-in-all-participants"] thead th').nth(4).locator("button").click()
     assert column(page, "associations-in-all-participants", 5)[-1] == ""  # missing values stay last
-    rows = page.locator('table[data-file="all-regions-of-pattern-2-largest-changes-first"] tbody tr').locator("visible=true")
+    rows = page.locator(f'table[data-file="{file.replace("1", "2")}"] tbody tr').locator("visible=true")
     for shown, button in ((15, "Show all 24 rows"), (24, "Show 15 rows")):
         assert rows.count() == shown
         page.locator("#pattern-2").get_by_role("button", name=button).click()
