@@ -83,7 +83,7 @@ def test_what_changes_between_visits_is_told_and_a_diagnosis_may():
     )
     cases = "2 ids differ only in capitalisation (participants SUB-a, sub-A)."
     expected = (
-        "1 person (participant 000) changed from control to patient or back",
+        "1 person (participant 000) changed from control to patient, or vice versa",
         "The value in column 'sex' differs between visits for 2 people (participants 000, 001). Correct the cells.",
         cases,
     )
