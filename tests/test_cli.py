@@ -164,7 +164,7 @@ def test_fit_writes_the_whole_run_folder_scores_everybody_and_says_what_was_done
     assert np.isfinite(scores[known].to_numpy()).all()
     summary, counts = summary_of(out), {"n_controls": 40, "n_patients": 39, "n_other": 1}
     # Nothing is found after ten steps.
-    expected = {"status": "done", "patterns_chosen_from_data": False, "verdict": "not found again"} | counts
+    expected = {"status": "done", "patterns_chosen_from_data": False, "verdict": "not reproducible"} | counts
     assert {name: summary[name] for name in expected} == expected
     assert (summary["latent"], np.diag(summary["correlation"])) == ("correlated", pytest.approx([1, 1]))
     assert not missing("".join(summary["warnings"]), "SCD", "no intervals")
@@ -223,7 +223,7 @@ def test_demo_compares_with_the_truth(tmp_path):
             "confounded",
             "At least 1 pattern is reproducible, but the groups also differ in another variable.",
         ),
-        ("not found again", 20, "not found again", "the patterns were not found again. Why. Try --steps 19."),
+        ("not reproducible", 20, "not reproducible", "the patterns are not reproducible. Why. Try --steps 19."),
         ("no difference", 20, "no difference", "No difference between patients and controls was found. Why. Try"),
     ],
 )
@@ -253,7 +253,7 @@ def test_the_verdict_is_told_and_kept(table, tmp_path, monkeypatch, state, older
 
 def test_a_training_that_failed_is_called_so(out, tmp_path, monkeypatch):
     monkeypatch.setattr("rindices.judging.agreement_and_misfit.COLLAPSED_SD", 1.0)
-    said = "the patterns were not found again. Training failed: in every repetition, an R-index collapsed to nearly"
+    said = "the patterns are not reproducible. Training failed: in every repetition, an R-index collapsed to nearly"
     assert said in told("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
     assert said.partition(". ")[0] in (tmp_path / "run" / "report.html").read_text()
 

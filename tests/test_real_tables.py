@@ -99,7 +99,7 @@ def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(out,
     page = (tmp_path / "s.html").read_text()
     assert missing(page, "model.safetensors", "sub-0001") == ["sub-0001"]
     for words in (said, page, told("describe", model)):
-        assert "the patterns were not found again." in words
+        assert "the patterns are not reproducible." in words
 
 
 def test_scores_that_came_later_are_joined_by_id(out, table, copy, tmp_path):

@@ -82,7 +82,7 @@ def test_progress_tells_of_all_stages(fitted, progress):
         "All repetitions of the best setting",
         *["Replacing failed repetitions"] * int(fitted.results_["n_repetitions"].max() > 4),
         "Combining the repetitions",
-        "Testing whether the patterns are found again in other people",
+        "Testing whether the patterns replicate in other people",
     ]
     assert [one.done for one in last.values()] == [one.total for one in last.values()]
     assert sum(one.total for one in last.values()) == 40 * fitted.models_trained_
@@ -90,8 +90,8 @@ def test_progress_tells_of_all_stages(fitted, progress):
 
 def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
     message, evidence = str(fitted.verdict_.message), fitted.verdict_.evidence
-    # Nothing is found again after forty steps from random weights.
-    assert fitted.best_estimator_.verdict_ == (fitted.verdict_.state, message) == ("not found again", message)
+    # Nothing replicates after forty steps from random weights.
+    assert fitted.best_estimator_.verdict_ == (fitted.verdict_.state, message) == ("not reproducible", message)
     assert evidence.p == fitted.spectrum_.p == 1 / 200  # none of 199 permutations reaches the data
     assert (evidence.found_again, evidence.repetitions) == (fitted.spectrum_.found_again, fitted.best_score_)
     assert min(evidence.with_linear, evidence.repetitions) < 0.6
@@ -132,7 +132,7 @@ def test_groups_without_a_difference_are_called_so():
     verdict = search.fit(cohort.iloc[:, 4:28], cohort["diagnosis"] == "PT").verdict_
     assert (verdict.state, verdict.reliable, "AUC" in str(verdict.message)) == ("no difference", False, True)
     assert verdict.evidence.p == search.spectrum_.p > 0.05
-    assert (verdict.evidence.halves, {*search.results_["n_patterns"]}) == (None, {1, 2})  # nothing to be found again
+    assert (verdict.evidence.halves, {*search.results_["n_patterns"]}) == (None, {1, 2})  # nothing that could replicate
 
 
 def test_linear_models_are_saved_and_score_the_same(counted_search, two_patterns, tmp_path):

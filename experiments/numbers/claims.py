@@ -24,7 +24,7 @@ from rindices.core.inference import MOST_AT_ZERO
 RESULTS = Path(__file__).parents[2] / "results"
 PAGES = (RESULTS.parent / "docs" / "results.md", RESULTS / "README.md")
 NONE, LINEAR, FAST = "none", "`linear`", "`fast`"
-_NOT_FOUND = 0.6  # agreement below which the verdict is *not found again*
+_NOT_FOUND = 0.6  # agreement below which the verdict is *not reproducible*
 _SIZES = {100: "100 + 200", 492: "492 + 900"}
 _COMMAND = "`{}.py`"
 

@@ -247,7 +247,7 @@ def show(table: pd.DataFrame) -> None:
     print(groups[[name for name in others if name in table]].mean().round(3).to_string())
     for number in (3, 5, 10):
         least = table[[f"agree_{number}", f"with_linear_{number}"]].min(axis=1)
-        print(f"{number} repetitions: {(least < 0.6).sum()} of {least.notna().sum()} cohorts would not be found again")
+        print(f"{number} repetitions: {(least < 0.6).sum()} of {least.notna().sum()} cohorts would not be reproducible")
 
 
 def show_matched(table: pd.DataFrame) -> None:

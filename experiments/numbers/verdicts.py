@@ -126,7 +126,7 @@ def show(table: pd.DataFrame) -> None:
             "   too many", int((of["counted"] > of["true"]).sum()), "too few", int((of["counted"] < of["true"]).sum())
         )
     print(pd.crosstab(table["cohort"], table["state"]).to_string())
-    missed = sick[(sick["concordance"] >= 0.75) & sick["state"].isin(["no difference", "not found again"])]
+    missed = sick[(sick["concordance"] >= 0.75) & sick["state"].isin(["no difference", "not reproducible"])]
     print(f"missed although found at 0.75 or better: {len(missed)} of {(sick['concordance'] >= 0.75).sum()}")
 
 

@@ -118,7 +118,7 @@ class SurrealGAN(FittedEstimator):
         The learned correlation of severities (of their normal scores), averaged over repetitions; None if they were
         assumed to be independent.
     verdict_ : tuple of (str or None, str)
-        The verdict of `SurrealGANSearch` (``reproducible``, ``weak``, ``confounded``, ``not found again``, ``no
+        The verdict of `SurrealGANSearch` (``reproducible``, ``weak``, ``confounded``, ``not reproducible``, ``no
         difference`` or ``not testable``) and the reason for it; None if there was no verdict.
     n_supported_ : int or None
         The number of patterns that held-out people support; None if that is unknown.

@@ -126,7 +126,7 @@ class SurrealGANSearch(RIndexEstimator):
         self.results_ = self.history_[self.history_["best"]].drop(columns="best").reset_index(drop=True)
         self.results_.insert(3, "n_repetitions", [one.n_repetitions for one in swept.judged])
         self.basis_ = basis_of(swept, self.n_patterns, self.spectrum_)
-        tell(Progress("Testing whether the patterns are found again in other people"))
+        tell(Progress("Testing whether the patterns replicate in other people"))
         self.reason_ = explain(swept, self.basis_, self.n_patterns, self.spectrum_)
         self.verdict_: Verdict = (
             not_testable(untestable)
@@ -134,7 +134,7 @@ class SurrealGANSearch(RIndexEstimator):
             else judged(self.spectrum_, study, best.r_indices_[study.patient], swept.chosen.value)
         )
         if swept.chosen.best_checkpoint.n_models == 0 and self.verdict_.evidence.with_linear is not None:
-            self.verdict_ = replace(self.verdict_, state="not found again", message=_COLLAPSED)
+            self.verdict_ = replace(self.verdict_, state="not reproducible", message=_COLLAPSED)
         best.verdict_ = self.verdict_.state, str(self.verdict_.message)
         if self.verdict_.evidence.found_again is not None:
             best.n_supported_ = supported(best.n_patterns, self.verdict_.evidence)

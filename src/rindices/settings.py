@@ -32,7 +32,7 @@ from rindices.value_kinds import (
 
 Labels = str | Sequence[str] | None
 # Of the verdict.
-State = Literal["reproducible", "weak", "confounded", "not found again", "no difference", "not testable"]
+State = Literal["reproducible", "weak", "confounded", "not reproducible", "no difference", "not testable"]
 Basis = Literal["given", "counted", "fit", "agreement", "unsupported"]  # of the number of patterns
 AUTO: Literal["auto"] = "auto"  # as many patterns as the look before training finds
 

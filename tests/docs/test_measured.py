@@ -221,7 +221,7 @@ def test_three_programs():
         ranges = [ends(of[name], 2) for name in ("icc", "rank", "maps")]
         assert not missing(DETAILS + PAGE, f"| {' | '.join(ranges)} |", f" and {ranges[0]}")
         states = {*of["state_first"], *of["state_second"]}
-        assert states == ({"not found again", "weak"} if what == "autism" else {"reproducible"})
+        assert states == ({"not reproducible", "weak"} if what == "autism" else {"reproducible"})
     said = {"autism": ("patients with autism", 1, 0), "put in": ("identical in each program", 2, 2)}
     for what, of in pd.read_csv(RESULTS / "three_programs.csv").groupby("what"):
         words, n_patterns, n_found = said[what]

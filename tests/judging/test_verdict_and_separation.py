@@ -128,20 +128,20 @@ def given(monkeypatch, with_patterns):
         ({"repetitions": np.nan}, "reproducible", "rank 80 of 100 pairs"),
         ({"halves": 0.6}, "reproducible", "rank 60 of 100 pairs"),
         ({"halves": 0.599}, "weak", "rank 60 of 100 pairs"),
-        ({"p": 0.1}, "not found again", "rank 80 of 100 pairs"),
-        ({"repetitions": 0.599}, "not found again", "the training runs did not capture this difference"),
+        ({"p": 0.1}, "not reproducible", "rank 80 of 100 pairs"),
+        ({"repetitions": 0.599}, "not reproducible", "the training runs did not capture this difference"),
         (
             {"r_indices": np.random.default_rng(3).uniform(size=(N_PATIENTS, 2))},
-            "not found again",
+            "not reproducible",
             "the training runs did not capture this difference",
         ),
         ({"directions": 0}, "reproducible", "controls in any direction. If all patients share one change"),
-        ({"p": 0.1, "halves": 0.55}, "not found again", "rank 55 of 100 pairs"),
+        ({"p": 0.1, "halves": 0.55}, "not reproducible", "rank 55 of 100 pairs"),
     ],
 )
 def test_halves_repetitions_and_the_linear_model_decide(given, found, state, words):
     verdict = given(**found)
-    assert (verdict.state, verdict.reliable) == (state, state != "not found again")
+    assert (verdict.state, verdict.reliable) == (state, state != "not reproducible")
     assert words in verdict.message
     assert (verdict.evidence.repetitions is None) == ("two repetitions agree" not in verdict.message)
 
@@ -209,7 +209,7 @@ def test_other_differences_of_the_groups_qualify_what_is_found_again(state):
     assert str(confounded.message).startswith("Why. However, patients and controls also differ in age and site")
 
 
-@pytest.mark.parametrize("state", ["no difference", "not found again", "not testable"])
+@pytest.mark.parametrize("state", ["no difference", "not reproducible", "not testable"])
 def test_other_differences_change_nothing_where_nothing_was_found(state):
     bad = Verdict(state, "Why.")
     assert bad.with_differences(["age"]) is bad

@@ -74,7 +74,7 @@ def test_hostile_text_is_shown_and_never_run(tmp_path):
     change_summary(
         folder,
         warnings=[SCRIPT],
-        verdict="not found again",
+        verdict="not reproducible",
         reliable=False,
         reliable_reason=SCRIPT,
         source='"><img src=x onerror=alert(1)>',
@@ -143,8 +143,8 @@ def test_nothing_comes_from_elsewhere(run):
         ({"verdict": "weak"}, "The patterns are reproducible, but weak.", "verdict weak"),
         ({"verdict": "not testable"}, "The groups could not be tested for a difference.", "verdict untested"),
         (
-            {"verdict": "not found again"},
-            "The groups differ, but the patterns were not found again.",
+            {"verdict": "not reproducible"},
+            "The groups differ, but the patterns are not reproducible.",
             "verdict bad",
         ),
         ({"verdict": "no difference"}, "No difference between patients and controls was found.", "verdict nothing"),
@@ -158,13 +158,13 @@ def test_verdict(run, undrawn, changes, expected, classes):
     page = Page(text)
     assert [attributes["class"] for attributes in page.every("div") if attributes.get("role") == "note"] == [classes]
     before, gate, after = text.partition('<details class="gate">')  # it is closed
-    gated = changes.get("verdict") in ("not testable", "not found again", "no difference")
+    gated = changes.get("verdict") in ("not testable", "not reproducible", "no difference")
     result = after.partition('<section id="checks"')[0] if gated else before  # checks are not behind the gate
     assert not missing(result, 'data-name="severities_1"', 'id="cards"', 'id="explorer"', "Pattern 1")
     assert (gate != "", 'data-name="severities_1"' in before) == (gated, not gated)
     said = f"{expected} The reason is given.", "AUC of patients versus controls is 0.87 (95 % interval 0.82 to 0.91"
     caution = "the absence of reproducible patterns does not mean that the groups do not differ"
-    unsaid = [] if changes.get("verdict") == "not found again" else [caution]
+    unsaid = [] if changes.get("verdict") == "not reproducible" else [caution]
     assert missing(page.words, *said, caution) == unsaid
 
 
@@ -173,7 +173,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
     [
         ({"verdict": "reproducible"}, None),
         ({"verdict": "weak"}, "WEAK: for comparing groups, not individuals"),
-        ({"verdict": "not found again"}, "NOT FOUND AGAIN: do not interpret"),
+        ({"verdict": "not reproducible"}, "NOT REPRODUCIBLE: do not interpret"),
         ({"verdict": "no difference"}, "NO DIFFERENCE FOUND: do not interpret"),
         ({"verdict": "not testable"}, "NOT TESTED: do not interpret"),
         (

@@ -81,13 +81,13 @@ def test_flow_and_associations_are_the_tables(analysed, undrawn):
     assert {name for name, words in said.items() if words in section_of(text, name)} == {*said}
 
 
-@pytest.mark.parametrize("state", ["reproducible", "confounded", "not found again", "no difference"])
+@pytest.mark.parametrize("state", ["reproducible", "confounded", "not reproducible", "no difference"])
 def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, state):
     change_summary(analysed, verdict=state, balance=AGE_DIFFERS if state == "confounded" else None)
     text = page_text(analysed)
     above, _ = text.split('<section id="result"')
     assert above.index('class="verdict') < above.index('<section id="groups"')
-    assert not [part for part in ('<details class="gate"', "NOT FOUND AGAIN") if part in above]
+    assert not [part for part in ('<details class="gate"', "NOT REPRODUCIBLE") if part in above]
     effects = table_of(analysed, "group_effects").sort_values("effect", key=abs, ascending=False)
     rows = rows_of(text, "Patients versus controls in every region")
     assert [row[-1] for row in rows] == effects["region"].tolist()

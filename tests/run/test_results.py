@@ -213,10 +213,10 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
 
 
 def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
-    known = {"source_doi": "doi:10.1/x", "verdict": "not found again", "reliable_reason": "Halves disagree."}
+    known = {"source_doi": "doi:10.1/x", "verdict": "not reproducible", "reliable_reason": "Halves disagree."}
     description, _, sidecar = write_bids(tmp_path, table(), SUMMARY.model_copy(update=known))
     assert read(description)["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
-    told = "The groups differ, but the patterns were not found again. Halves disagree."
+    told = "The groups differ, but the patterns are not reproducible. Halves disagree."
     assert told in read(sidecar)["MeasurementToolMetadata"]["Description"]
 
 

@@ -85,7 +85,7 @@ class Told(NamedTuple):
 
     @property
     def folded(self):
-        return self.summary["verdict"] in ("not found again", "no difference", "not testable")
+        return self.summary["verdict"] in ("not reproducible", "no difference", "not testable")
 
     @property
     def people(self):

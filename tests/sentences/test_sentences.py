@@ -25,7 +25,7 @@ NUMBER = re.compile(r"(?<![\w.−-])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
 NO_PROSE = re.compile(r"<(script|style|svg|table|pre|code|select|nav)\b.*?</\1>|<p>References</p>.*?</ul>", re.DOTALL)
 ABOUT_PATTERNS = re.compile(
     r"Pattern \d|pattern \d|associated with|have this pattern|associations ha|median severity"
-    r"|There may be more|can be found again|is called reliable"
+    r"|There may be more|is called reliable"
 )
 
 
@@ -493,7 +493,7 @@ def test_verdicts_follow_their_numbers(told):
         "clear": "reproducible",
         "no disease": "no difference",
         "confounded": "confounded",
-        "few people": "not found again",
+        "few people": "not reproducible",
         "one pattern": "reproducible",
         "gaps": "reproducible",
     }

@@ -66,7 +66,7 @@ _VERDICT_STYLES = {
     "reproducible": "green",
     "weak": "cyan",
     "confounded": "yellow",
-    "not found again": "bold red",
+    "not reproducible": "bold red",
     "no difference": "bold",
     "not testable": "magenta",
 }

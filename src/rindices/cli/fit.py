@@ -201,7 +201,7 @@ def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, 
         auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
         console.print(
             f"Cross-validated AUC of patients versus controls: {auc:.2f} (95 % interval {low:.2f} to {high:.2f}; "
-            f"0.5 is chance).{_NOT_NONE if summary.verdict == 'not found again' and low > 0.5 else ''}"
+            f"0.5 is chance).{_NOT_NONE if summary.verdict == 'not reproducible' and low > 0.5 else ''}"
         )
     show_verdict(summary)
     kept = {

@@ -12,7 +12,7 @@ class Evidence:
     p, p_spread, p_shift
         p values of the permutation test: joint, of the patients' spread, and of their shift.
     directions, found_again
-        Number of directions beyond chance, and number of directions found again in held-out people.
+        Number of directions beyond chance, and number of directions that replicate in held-out people.
     eigenvalues, limit, band
         Variance of patients relative to that of controls in each direction, the 95th centile of the first after
         permutations, and that of each.

@@ -2,7 +2,7 @@
 
 R-indices of one model are ``(people, patterns)``, of several models ``(models, people, patterns)``.
 
-Linear models of two halves of a cohort show whether patterns are found again in other people. Halves with disjoint
+Linear models of two halves of a cohort show whether patterns replicate in other people. Halves with disjoint
 patients *and* controls share nobody, so whatever they agree on is in the population. Halves of the patients with all
 controls in both share the controls' covariance; they show which of two methods suits a table.
 

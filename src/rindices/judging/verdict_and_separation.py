@@ -1,11 +1,11 @@
 """Whether there is anything to find, and how well regions distinguish patients from controls.
 
 The guarantee is a permutation test of the table itself (`spectrum`): without a difference between the groups, five
-tables in a hundred pass it. Whether the difference consists of patterns that are found again is another question,
+tables in a hundred pass it. Whether the difference consists of patterns that replicate is another question,
 answered by three agreements: between linear models of disjoint halves of the people, compared with permuted groups;
 among repetitions; and between the repetitions and a linear model of everybody.
 
-If groups differ in age, site or scanner, these differences are found again, too.
+If groups differ in age, site or scanner, these differences replicate, too.
 
 Patients are distinguished from controls in held-out people, with an AUC and an interval that has to cover the AUC, in
 new people, of a rule learned from everybody. The standard error of Hanley and McNeil (1982) is that of a fixed rule.
@@ -67,8 +67,8 @@ class Verdict:
     Attributes
     ----------
     state
-        ``no difference``: the groups differ no more than by chance. ``not found again``: they differ, but not in
-        patterns that are found again. ``reproducible``. ``weak``: reproducible, but an individual's severity is not
+        ``no difference``: the groups differ no more than by chance. ``not reproducible``: they differ, but not in
+        patterns that replicate. ``reproducible``. ``weak``: reproducible, but an individual's severity is not
         informative, or many more patterns were requested than held-out people support. ``confounded``: reproducible,
         but the groups also differ in age, site or a covariate. ``not testable``.
     message
@@ -83,8 +83,8 @@ class Verdict:
 
     @property
     def reliable(self) -> bool | None:
-        """True if patterns are found again, even if the groups also differ in other variables; None if unknown."""
-        return {"no difference": False, "not found again": False, "not testable": None}.get(self.state, True)
+        """True if patterns replicate, even if the groups also differ in other variables; None if unknown."""
+        return {"no difference": False, "not reproducible": False, "not testable": None}.get(self.state, True)
 
     def with_differences(self, names: Sequence[str]) -> Self:
         """Return the verdict if the groups also differ in these variables."""
@@ -153,7 +153,7 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
     )
     state: State = "reproducible"
     if p > LEVEL or min(evidence.with_linear or 0, evidence.repetitions or 1) < _NOT_FOUND:
-        state = "not found again"
+        state = "not reproducible"
     elif halves < _WEAK or n_patterns > supported(n_patterns, evidence) + 1:
         state = "weak"
     return Verdict(state, _found(state, n_patterns, evidence), evidence)
@@ -205,7 +205,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
         words.append(f"On average, two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")
     words.append(f"Patients and controls differ (p = {evidence.p:.2g}, permutation test).")
     least = supported(n_patterns, evidence)
-    if state == "not found again":
+    if state == "not reproducible":
         if (evidence.halves_p or 0) <= LEVEL:
             words.append(
                 "However, the training runs did not capture this difference: they agree with a linear model on only "

@@ -36,7 +36,7 @@ VERDICT_LOOKS: dict[State | None, VerdictLook] = {
     "reproducible": VerdictLook("good"),
     "confounded": VerdictLook("warnings", "CONFOUNDED: the groups also differ in {}"),
     "weak": VerdictLook("weak", "WEAK: for comparing groups, not individuals"),
-    "not found again": VerdictLook("bad", "NOT FOUND AGAIN: do not interpret", folded=True),
+    "not reproducible": VerdictLook("bad", "NOT REPRODUCIBLE: do not interpret", folded=True),
     "no difference": VerdictLook("nothing", "NO DIFFERENCE FOUND: do not interpret", folded=True),
     "not testable": VerdictLook("untested", "NOT TESTED: do not interpret", folded=True),
     None: VerdictLook(),

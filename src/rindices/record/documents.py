@@ -192,7 +192,7 @@ class Corrected(Correction):
 
 
 class Recovery(Document):
-    """How well the known severities of a simulated cohort were found again, pattern by pattern that has one."""
+    """How well the known severities of a simulated cohort were recovered, pattern by pattern that has one."""
 
     pattern_concordance: float
     per_pattern: tuple[float, ...]
@@ -329,8 +329,8 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
         "The patterns are reproducible, but the groups also differ in another variable.",
         "Do not interpret them as effects of the disease until this explanation has been ruled out.",
     ),
-    "not found again": (
-        "The groups differ, but the patterns were not found again.",
+    "not reproducible": (
+        "The groups differ, but the patterns are not reproducible.",
         "Do not interpret individual patterns.",
     ),
     "no difference": ("No difference between patients and controls was found.", "Do not interpret these patterns."),

@@ -3,7 +3,7 @@
 The test of `rindices check` and of its page is the one that `fit` runs, with the same random numbers; the patterns are
 those of one linear model. The chance of finding patterns is read from a table of simulated studies that is shipped with
 the package, made by ``experiments/planning.py``. A study counts as having found its patterns if patients and controls
-differ and at least as many directions are found again in held-out people, which is also the basis of the verdict and of
+differ and at least as many directions replicate in held-out people, which is also the basis of the verdict and of
 the automatic number of patterns. Severities are those of the linear model.
 """
 
@@ -306,7 +306,7 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     good = "“reproducible” or “weak” (suitable only for comparing groups)"
     if differing:
         good = f"“confounded”, because the groups also differ in {listed(differing, joiner=' and ')}"
-    return f"If two halves of the sample agree, the verdict will be {good}. Otherwise, it will be “not found again”."
+    return f"If two halves of the sample agree, the verdict will be {good}. Otherwise, it will be “not reproducible”."
 
 
 def _few(cohort: Cohort, differs: bool) -> str:

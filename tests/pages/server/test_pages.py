@@ -387,10 +387,10 @@ def test_a_run_has_its_verdict_or_how_far_it_got_a_slider_and_downloads(client, 
 
 
 def test_nobody_interprets_what_is_not_found_again(client, folder):
-    change_summary(folder / "finished", verdict="not found again", reliable=False)
+    change_summary(folder / "finished", verdict="not reproducible", reliable=False)
     for page, result in (("/run?run=finished", 'id="slider"'), ("/people?run=finished", 'id="linked"')):
         before, gate, after = client.get(page).text.partition('class="gate"')
-        assert "The groups differ, but the patterns were not found again." in before + gate + after
+        assert "The groups differ, but the patterns are not reproducible." in before + gate + after
         assert result not in before
         assert result in after
 
@@ -410,8 +410,8 @@ def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
     assert report.headers["content-security-policy"].startswith("sandbox allow-scripts")
     assert "Verdict of the training run: " in report.text
     header, *rest = read_model(folder / "three.safetensors")
-    write_model(folder / "three.safetensors", replace(header, verdict=("not found again", "Chance is 50.")), *rest)
-    order = [SENTENCES["not found again"][0], 'class="strip"', "<caption>Severities"]
+    write_model(folder / "three.safetensors", replace(header, verdict=("not reproducible", "Chance is 50.")), *rest)
+    order = [SENTENCES["not reproducible"][0], 'class="strip"', "<caption>Severities"]
     assert sorted(order, key=client.post(path).text.index) == order
 
 
