@@ -386,7 +386,7 @@ def test_gaps_that_cannot_be_filled_are_refused(fitted, regions, covariates):
     early = deepcopy(fitted)
     early.familiar_ = None
     refused_with(
-        "imported or trained with few controls cannot impute them",
+        "imported or trained on few controls cannot impute them",
         early.transform,
         regions.mask(regions == regions.iloc[3, 3]),
         covariates,

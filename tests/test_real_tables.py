@@ -124,7 +124,7 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(out,
     assert "people have memory = -9999, which looks like a code" in told(*line)  # and in no test until it is named
     assert pd.read_csv(copy / "variables.csv")["memory"].agg(["min", "max"]).tolist() == [1, 9]
     expected = (
-        "Columns not changed, because the run already has them: age, diagnosis.",
+        "Columns left unchanged because the run already has them: age, diagnosis.",
         "Replaced the column 'memory'",
     )
     assert not missing(told(*line, "--missing", "-9999"), *expected)

@@ -121,8 +121,7 @@ def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_s
     assert (counted_search.n_patterns, trained, state) == (AUTO, [2], "reproducible")
     assert counted_search.spectrum_.found_again == counted_search.best_params_["n_patterns"] == 2
     assert (
-        counted_search.reason_
-        == "2 patterns: in held-out people, patients also vary more than controls in 2 directions."
+        counted_search.reason_ == "2 patterns: held-out patients also vary more than held-out controls in 2 directions."
     )
 
 
@@ -147,10 +146,10 @@ def test_linear_models_are_saved_and_score_the_same(counted_search, two_patterns
 def test_of_a_range_the_number_nearest_to_the_count_is_trained(two_patterns, asked, nearest):
     search = SurrealGANSearch(asked, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
     assert search.results_["n_patterns"].tolist() == [nearest] == [search.best_params_["n_patterns"]]
-    ending = "also vary more than controls in 2 directions, and {} is the nearest of the requested numbers"
+    ending = "also vary more than held-out controls in 2 directions, and {} is the nearest of the requested numbers"
     assert (search.models_trained_, search.reason_) == (
         2,
-        f"{counted(nearest, 'pattern')}: in held-out people, patients {ending.format(nearest)}.",
+        f"{counted(nearest, 'pattern')}: held-out patients {ending.format(nearest)}.",
     )
     assert clone(search).set_params(n_patterns=(1, 2), exhaustive=True).fit(*two_patterns).results_[
         "n_patterns"
@@ -197,12 +196,13 @@ SOME = swept_of(judged(0.9, 2), judged(0.7, 3, n_repetitions=3))
         (
             swept_of(judged(0.55, 1, distance=3.0), judged(0.99, 2, distance=9.0), BEST, judged(0.8, 4, distance=3.0)),
             f"{CLEARLY}and {AGREEMENT} 0.900. 1 setting with fewer patterns fitted the patients clearly worse",
-            " and 1 setting with fewer patterns had too little agreement.",
+            " and 1 setting with fewer patterns showed too little agreement.",
         ),
         (
             swept_of(judged(0.9, 2, distance=3.0), BEST),
             "3 patterns",
-            "also fitted the patients and had enough agreement, but repetitions agreed equally well on more patterns.",
+            "also fitted the patients and showed enough agreement, but repetitions agreed equally well on more "
+            "patterns.",
         ),
         (
             swept_of(judged(0.9, 2, distance=9.0), judged(0.55, 3, distance=3.0)),
@@ -253,5 +253,5 @@ def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
     assert basis_of(both, [3, 4], None) == "fit"
     assert basis_of(both, [3, 4], nothing) == basis_of(swept_of(BEST), "auto", nothing) == "unsupported"
     assert basis_of(swept_of(BEST), "auto", counted_search.spectrum_) == "counted"
-    assert "the data support no number" in explain(both, "unsupported", [3, 4], nothing)
+    assert "the data do not support any number of patterns" in explain(both, "unsupported", [3, 4], nothing)
     assert explain(swept_of(BEST), "unsupported", "auto", nothing).endswith("so the smallest number was used.")

@@ -156,9 +156,9 @@ def _continuous() -> Claim:
     real, peer = lead.pop(REAL), best_peer(REAL)[0]
     return Claim(
         f"**With continuous severities**, the concordance of rindices is at most {told(gap, 3)} below that of {NAMED}. "
-        f"At the paper's difficulty, it is at least {told(min(lead.values()))} above that of every other method; in "
-        f"real people, it is {told(real, 3)} above that of {peer}. NMF, opNMF, PCA and SuStaIn mostly describe healthy "
-        "variation, which is larger than the effect of the disease.",
+        f"At the paper's difficulty, it is at least {told(min(lead.values()))} above that of every other group's "
+        f"method; in real people, it is {told(real, 3)} above that of {peer}. NMF, opNMF, PCA and SuStaIn mostly "
+        "describe healthy variation, which is larger than the effect of the disease.",
         gap < 0.03 and min(lead.values()) > 0.03 and 0 < real < 0.03,
     )
 
@@ -166,8 +166,8 @@ def _continuous() -> Claim:
 def _authors_package() -> Claim:
     behind = [cell(OURS, name) - cell(SURREAL, name) for name in HARD]
     return Claim(
-        f"**Surreal-GAN** comes second in most cohorts with continuous severities, with a concordance "
-        f"{told(min(behind))} to {told(max(behind))} below that of rindices.",
+        f"**Surreal-GAN** is the best of the other groups' methods in most cohorts with continuous severities, with a "
+        f"concordance {told(min(behind))} to {told(max(behind))} below that of rindices.",
         min(behind) > 0 and sum(best_peer(name)[0] == SURREAL for name in HARD) > len(HARD) / 2,
     )
 
@@ -189,7 +189,7 @@ def _sequences() -> Claim:
     each = " in one and ".join(told(value) for value in rows_of(SUSTAIN, SEQUENCE)["ari"])
     return Claim(
         "**If the disease is a sequence of events, SuStaIn is better than rindices.** Its expected stage agrees better "
-        "with the true stage than the severities of rindices do. If regions vary independently, as SuStaIn assumes, "
+        "with the true stage than the severities from rindices do. If regions vary independently, as SuStaIn assumes, "
         "NMF also reaches a higher concordance than rindices, and NMF and SuStaIn label subtypes better. If regions "
         "are correlated, rindices and Surreal-GAN label subtypes best, but the two cohorts differ widely: the ARI of "
         "SuStaIn is "
@@ -210,7 +210,7 @@ def _subtypes() -> Claim:
         f"is {told(own)}, compared with {told(second)} for {peer}, the next best method. If the "
         f"number is estimated, rindices finds {WORDS[int(chosen['number'])]} of the three subtypes, and its ARI falls "
         f"to {told(chosen['ari'])}; set `--patterns` if you expect subtypes. For a sequence with two orders, the "
-        f"estimated number is {WORDS[int(counts[SEQUENCE])]}. The number is correct in all {WORDS[len(three)]} kinds "
+        f"estimated number is {WORDS[int(counts[SEQUENCE])]}. The estimate is correct in all {WORDS[len(three)]} kinds "
         "of cohort with three continuous patterns.",
         own > second and chosen["number"] == 2 and counts[SEQUENCE] > 2 and all(counts[name] == 3 for name in three),
     )

@@ -170,7 +170,7 @@ def whole_protocol(folder: Folder) -> list[str]:
     best, right = study[study["chosen"] == True].iloc[0], study.dropna(subset="concordance")  # noqa: E712
     lines += paragraph(
         "**Section 4.3**: the experiment was repeated in a simulated study of 850 controls and 2204 patients, with",
-        f"four sites and two patterns. With the preset `paper`, {best['n_models']:.0f} models were trained for each",
+        f"four sites and two patterns. With the `paper` preset, {best['n_models']:.0f} models were trained for each",
         "combination of two to four patterns and five values of λ. Agreement alone selects",
         f"M = {best['n_patterns']:.0f}, which is {'correct' if best['n_patterns'] == 2 else 'wrong'}, and",
         f"λ = {best['orthogonality']:g}. With these values, single models reach a concordance of",
@@ -188,10 +188,10 @@ def whole_protocol(folder: Folder) -> list[str]:
     known = sample.set_index("method")["concordance"]
     table |= {name: known[method] for method, name in _SAMPLE.items() if method in known}
     lines += paragraph(
-        "**The authors' sample** was published with their package (600 controls, 900 patients, 100 regions, three",
-        "patterns). The table shows the concordance with the truth. For `paper`, this is the mean of",
-        f"{own['n_models'].max():.0f} models for each λ; for the authors' package, it is that of one of six",
-        "models.",
+        "**The authors' sample** (600 controls, 900 patients, 100 regions, three patterns) was published with their",
+        "package. The table shows concordance with the truth. For `paper`, this is the mean of",
+        f"{own['n_models'].max():.0f} models for each λ; for the authors' package, it is the value for one model out",
+        "of six.",
     )
     lines += markdown(pd.DataFrame({"concordance": pd.Series(table, dtype=float)}), "method")
     return lines + _published_maps(folder)
@@ -208,9 +208,9 @@ def _published_maps(folder: Folder) -> list[str]:
     return [
         *paragraph(
             "**Fig. 3**: the pictures show the changes that the authors' published model of Alzheimer's disease",
-            "(72 regions; `authors_maps.py`) produces at severity 1 of each pattern, in units of the controls' SD. As",
-            f"in the paper, the first pattern affects temporal and parietal cortex, most of all the {first}. The",
-            f"second affects the medial temporal lobe, most of all the {second}.",
+            "(72 regions; `authors_maps.py`) produces at severity 1 for each pattern, in units of the controls' SD. As",
+            f"in the paper, the first pattern affects temporal and parietal cortex, especially the {first}. The",
+            f"second affects the medial temporal lobe, especially the {second}.",
         ),
         "![First pattern of the published model](../results/authors_maps_1.svg)",
         "",

@@ -22,17 +22,17 @@ from rindices.files import atomic_file
 
 ABOUT = [
     *paragraph(
-        "`make reproduce` generates this page and `results/reproduction.md` from the tables in `results/`. The latter",
+        "From the tables in `results/`, `make reproduce` generates this page and `results/reproduction.md`. The latter",
         "contains the underlying tables, further experiments (sections B.2, B.7 and B.8, and real people), and the",
-        "settings of every table. `experiments/paper/README.md` names the function that implements each equation, and",
-        "its test.",
+        "settings used for every table. `experiments/paper/README.md` names the function and the test for each",
+        "equation.",
     ),
     *paragraph(
-        "The paper's semi-synthetic cohorts were rebuilt from our reference population (IXI), which has 128",
-        "regions instead of 139. None of their seeds was used to choose a setting. Unless stated otherwise, networks",
-        "start from random weights, as in the preset `blind`, which was the default at the time; the",
-        "[results page](results.md) describes the current default. The experiments on the number of patterns, on real",
-        "people, and on how many models and people are needed are older. In these, each repetition used all",
+        "The paper's semi-synthetic cohorts were rebuilt from our reference population (IXI), with 128",
+        "regions instead of 139. The seeds of these cohorts were not used to choose settings. Unless stated otherwise,",
+        "networks start from random weights, as in the `blind` preset, which was the default at the time; the",
+        "[results page](results.md) describes the current default. The experiments on real people, the number of",
+        "patterns, and the numbers of models and people needed are older. In these, each repetition used all",
         "participants, severities were assumed to be independent, and the checkpoint with the best agreement was used.",
     ),
 ]

@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 NO_RULE = "no rule"
 RULE_STOPS_AT = 100_000  # every model, as early as allowed
 VARIANTS = {
-    "": "the preset `paper`",
+    "": "the `paper` preset",
     "float32": "computed in float32",
     "separate": "g₁ and g₂ updated simultaneously with f",
     "rates of the package": "learning rates of 8·10⁻⁴ and 1.6·10⁻⁴, as released",
@@ -25,7 +25,7 @@ VARIANTS = {
     "joint": "f returns the whole brain, as in the paper's notation",
     "divided by means": "regions divided by the controls' mean, not by their sd",
     "harder": "healthy variation 1.75 (basic) or 1.7 times (mild) as large",
-    "harder, default preset": "the same with the preset `blind`",
+    "harder, default preset": "the same with the `blind` preset",
 }
 _MATCHED = {
     "one model": "default",
@@ -83,8 +83,9 @@ def opening(folder: Folder) -> list[str]:
     if table is not None:
         gap = (table["paper"] - table["`paper`"]).dropna()
         said.append(
-            "**The paper's accuracy with its own settings** (preset `paper`). At the paper's own difficulty, the "
-            f"concordance of single models is {between(gap)} lower than in the paper. {_longer_training(folder)}"
+            "**The paper's accuracy with its own settings** (the `paper` preset). In cohorts as difficult "
+            f"as the paper's, the concordance of single models is {between(gap)} lower than in the paper. "
+            f"{_longer_training(folder)}"
         )
     said += _agreement_fails(folder) + _terms(folder) + _regressions(folder) + _bounds(folder) + _diagnosis(folder)
     return ["**Not reproduced:**", "", *(f"{k}. {text}" for k, text in enumerate(said, 1)), ""]
@@ -111,10 +112,10 @@ def _terms(folder: Folder) -> list[str]:
     tables = [own.pivot_table("single", "kind", "removed"), *easy]
     cases = [little(-wide.sub(wide["nothing"], axis=0)) for wide in tables]
     return [
-        "**“The importance of every term”** (section B.3). Five omissions of one or two terms were tried in five kinds "
-        "of cohort. With `paper` at the paper's difficulty, they lower the concordance of single models by at most "
+        "**“The importance of every term”** (section B.3). Five sets of one or two terms were omitted in five kinds of "
+        "cohort. With `paper` at the paper's difficulty, this lowers the concordance of single models by at most "
         f"{LITTLE} in {cases[0]} cases; omitting all four terms lowers it by {between(_all_four(own))}. With `blind` "
-        f"in easier cohorts, they lower concordance by at most {LITTLE} in only {cases[1]} cases for single models, "
+        f"in easier cohorts, concordance falls by at most {LITTLE} in only {cases[1]} cases for single models, "
         f"but in {cases[2]} for their consensus. "
         "Omitting all four makes training fail only in easier cohorts."
     ]
@@ -220,8 +221,8 @@ def summary(folder: Folder) -> list[str]:
         f"![Numbers in the paper plotted against ours](../results/{figure})",
         "",
         *paragraph(
-            f"The figure compares {n_numbers} of our numbers, grouped by experiment, with those in the paper. Except",
-            "for Table 2 and section B.8, ours were measured at the paper's own difficulty.",
+            f"The figure compares {n_numbers} of our results, grouped by experiment, with those in the paper. Except",
+            "in Table 2 and section B.8, ours come from cohorts as difficult as the paper's.",
         ),
     ]
 
@@ -287,27 +288,29 @@ def at_its_difficulty(folder: Folder) -> list[str]:
         *lines,
         *paragraph(
             f"Cohorts from our reference population are easier than the paper's: linear regression trained on the "
-            f"truth reaches {shown(float(reached))} in basic cohorts, compared with {shown(float(aim))} in the paper.",
+            f"truth reaches a concordance of {shown(float(reached))} in basic cohorts, compared with "
+            f"{shown(float(aim))} in the paper.",
             f"In this section, healthy variation is therefore {told['spread'].iloc[0]:g} times that of the reference",
-            "population. This factor was chosen so that unregularised linear regression is as accurate in held-out",
-            "patients of basic cohorts as in the paper, and by no other criterion. Linear regression and SVR then",
+            "population. This factor was chosen solely to make unregularised linear regression as accurate in",
+            "held-out patients from basic cohorts as in the paper. The concordances of linear regression and SVR then",
             f"differ from the paper's Table 6 by at most {shown(float(regression_fit(folder)['off'].max()))}.",
         ),
         *paragraph(
             "The experiment in Table 1 was repeated in three such cohorts of each kind. For each of the paper's five",
-            "values of λ, five models were trained with the preset `paper` (100,000 steps), and ten with every other",
+            "values of λ, five models were trained with the `paper` preset (100,000 steps) and ten with every other",
             "preset; λ was chosen by agreement alone. Entries are concordances of single models, with standard errors",
-            f"across cohorts of at most {shown(_errors(folder))}; the last column shows the consensus of ten models.",
-            "The default averages the R-indices of its networks and of its linear model, which are also shown",
-            "separately. The [authors' package](peers.md) was run on two other cohorts of each kind, with the",
-            "recommended settings but for a shorter time; the table shows the one of its six models that agrees best",
-            "with the others.",
+            f"across cohorts of at most {shown(_errors(folder))}; the last column refers to the consensus of ten",
+            "models. The default averages the R-indices of its networks and linear model, whose results are also",
+            "shown separately. The [authors' package](peers.md) was run on two other cohorts of each kind, with the",
+            "recommended settings but fewer epochs; of its six models, the table shows the one that agrees best with",
+            "the others.",
         ),
         *markdown(summaries.by_kind(table), "cohort"),
         *paragraph(
             "Single models trained with the default match or exceed the paper's concordance in",
             f"{'all' if above == len(table) else f'{above} of'} {len(table)} kinds of cohort. Those trained with the",
-            "paper's own settings are still far below it after 100,000 steps, when the stopping rule first applies.",
+            "paper's own settings still fall far short of it after 100,000 steps, when the stopping rule first",
+            "applies.",
         ),
     ]
 
@@ -374,7 +377,7 @@ def _weights_drawn(folder: Folder) -> list[str]:
     each = summaries.by_orthogonality(looks, RULE_STOPS_AT)
     figure = figures.accuracy_and_agreement(each, folder.path / "fig2_matched.svg")
     return [
-        f"**Fig. 2** with the preset `paper` ({of_cohorts(looks, 'for each λ')}, {RULE_STOPS_AT:,} steps):",
+        f"**Fig. 2** with the `paper` preset ({of_cohorts(looks, 'for each λ')}, {RULE_STOPS_AT:,} steps):",
         "",
         f"![Accuracy and agreement against λ, preset paper, at the paper's difficulty](../results/{figure})",
         "",
@@ -391,7 +394,10 @@ def _longer_training(folder: Folder) -> str:
     said = " and from ".join(
         f"{shown(row.iloc[0])} to {shown(row.iloc[-1])} in a {kind} cohort" for kind, row in means.iterrows()
     )
-    return f"Training eight times as long raises the mean concordance across λ from {said}, but does not close the gap."
+    return (
+        "Training eight times as long raises the mean concordance across values of λ from "
+        f"{said}, but does not close the gap."
+    )
 
 
 def _eight_times_as_long(folder: Folder) -> list[str]:
@@ -473,8 +479,8 @@ def _agreement_fails(folder: Folder) -> list[str]:
     if binomtest(better, n, alternative="greater").pvalue < 0.05:
         return []
     return [
-        "**Agreement as a guide to λ.** With the paper's settings and 100,000 steps, models trained with the λ that "
-        f"gives the best agreement are more accurate than the average across all λ in only {better} of {n} cohorts "
+        "**Agreement as a guide to λ.** With the paper's settings and 100,000 steps, the λ with the best agreement "
+        f"gives more accurate models than the average across all values of λ in only {better} of {n} cohorts "
         f"(sign test, p = {binomtest(better, n).pvalue:.2f})."
     ]
 
@@ -522,7 +528,7 @@ def _settings_in_words(folder: Folder) -> list[str]:
             f"of {own['loss_reconstruction'].median():.1g} and {own['loss_monotonicity'].median():.1g} (medians)."
         )
     return paragraph(
-        "The preset `paper` uses the weights and learning rates of section 3.3, batches of an eighth of the patients,",
+        "The `paper` preset uses the weights and learning rates of section 3.3, batches of an eighth of the patients,",
         "and the update order of Algorithm 1 (D, then f, then g₁, then g₂). According to the stopping rule, a model",
         "stops as soon as its reconstruction loss is below 0.003 and its monotonicity loss below 6·10⁻⁴, but not",
         "before 100,000 steps, and at 200,000 steps at the latest. f is the version that the authors released, in",

@@ -30,8 +30,8 @@ def table_1(folder: Folder) -> list[str]:
         *paragraph(
             "Here, the experiment in Table 1 was repeated with the healthy variation of our reference population.",
             f"Entries are concordances, with λ chosen by agreement alone ({of_cohorts(looks, 'for each λ')}). The",
-            "preset `paper` was run on 3 cohorts of each of the *basic* and *mild* kinds and 1 of every other kind.",
-            "*Ours* is the preset `blind`.",
+            "`paper` preset was run on 3 cohorts each of the *basic* and *mild* kinds and 1 of every other kind.",
+            "*Ours* is the `blind` preset.",
         ),
         *markdown(by_method(folder), "cohort"),
         *paragraph(
@@ -162,7 +162,7 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         figure = figures.agreement_by_patterns(table, folder.path / f"{name}.svg")
         drawn += [*warning(table), f"![Agreement against the number of patterns, {kind}](../results/{figure})", ""]
         share = summaries.share_right(table)
-        aim = f" (the target, 90 %, was {reached(share >= 0.9, table)})" if kind == "basic" else ""
+        aim = f" (the target of 90 % was {reached(share >= 0.9, table)})" if kind == "basic" else ""
         without.append(float(table.loc[table["true_patterns"] == 0, "pattern_agreement"].max()))
         said.append(f"in {100 * share:.0f} % of {kind} cohorts with disease{aim}")
     if not rows:
@@ -171,7 +171,7 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         *lines,
         *paragraph(
             f"The number of patterns, M, was chosen by agreement alone, with {n_models} models for each M. M = 1 was",
-            "excluded: agreement on a single pattern is too high, because it cannot be confused with another.",
+            "excluded: agreement is too high for a single pattern, because it cannot be confused with another.",
         ),
         *markdown(pd.concat(rows).fillna(0).astype(int), "number of cohorts"),
         *drawn,

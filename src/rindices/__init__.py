@@ -1,4 +1,4 @@
-"""R-indices: how many distinct ways a disease changes the brain, and how severely each person is affected."""
+"""R-indices: in how many distinct ways a disease changes the brain, and how severely each person is affected."""
 
 from importlib import import_module
 from typing import Any

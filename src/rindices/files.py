@@ -248,7 +248,9 @@ def check_writable(path: Path, name: str = "out") -> None:
         raise InputError(f"{path} is {what}, not a regular file.\nProvide a file name with ", Remedy(name), ".")
     parent = next((folder for folder in _link_target(path, name).absolute().parents if folder.exists()), None)
     if parent is None:
-        raise InputError(f"The drive of {path} does not exist.\nChoose another location with ", Remedy(name), ".")
+        raise InputError(
+            f"The drive in the path {path} does not exist.\nChoose another location with ", Remedy(name), "."
+        )
     if not parent.is_dir() or not _is_writable(parent):
         what = f"The folder {parent} is not writable" if parent.is_dir() else f"{parent} is a file, not a folder"
         raise InputError(f"{what}.\nChoose another location with ", Remedy(name), ".")

@@ -153,7 +153,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         place = pd.Index(self._controls.rows).get_indexer(pd.Index(first))
         if (place < 0).any():
             raise InputError(
-                f"Row {np.asarray(first)[place < 0][0]} of the data given to fit does not belong to a control."
+                f"Row {np.asarray(first)[place < 0][0]} of the data passed to fit does not belong to a control."
             )
         # The shift that leaves the first scan out of means and sds is applied to further scans, too.
         brains = self.prepare(X, covariates).values + self._controls.left_out[place]
@@ -205,10 +205,10 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         covariates : DataFrame
             As in `fit`, with the names of the new sites.
         few_controls : bool
-            Whether to learn sites with five to nine controls, too; they are refused otherwise.
+            Whether to estimate the effects of sites with five to nine controls, too; they are refused otherwise.
         """
         check_is_fitted(self, "models_")
-        X, table = self._new_people(X, covariates, unfilled="site effects are learned only from complete data")
+        X, table = self._new_people(X, covariates, unfilled="site effects are estimated only from complete data")
         model, site = copy(self), None if self.correction is None else self.correction.site
         model.preprocessing_ = self.preprocessing_.with_new_sites(
             X, pd.DataFrame() if table is None else table, few_controls=few_controls
@@ -345,7 +345,7 @@ class FittedEstimator(RIndexEstimator, FittedModel):
         check_is_fitted(self, "models_")
         if isinstance(X, Scaled):
             return X
-        unfilled = "" if self.familiar_ else "a model that was imported or trained with few controls cannot impute them"
+        unfilled = "" if self.familiar_ else "a model that was imported or trained on few controls cannot impute them"
         X, table = self._new_people(X, covariates, unfilled=unfilled, checked=checked)
         scaled, gaps = self.preprocessing_.transform(X, table), np.isnan(X)
         if self.familiar_ is None or not gaps.any():

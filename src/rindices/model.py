@@ -182,7 +182,7 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     if not path.is_file():
         inside = f", for example {path / 'model.safetensors'}" if (path / "model.safetensors").is_file() else ""
         raise ModelFileError(
-            f"No model file was found at {path}.\nProvide the model.safetensors of a finished run{inside}."
+            f"No model file was found at {path}.\nProvide the model.safetensors file from a finished run{inside}."
         )
     try:
         metadata, arrays = read_arrays(path)
@@ -191,12 +191,13 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     except OSError as error:
         raise ModelFileError(
             f"{path} cannot be read as a model: it is truncated, damaged or not a model file.\n"
-            "Copy it again, or provide the model.safetensors of a finished run. A checkpoint from the authors' package "
-            "can be converted with: rindices import-official."
+            "Copy it again, or provide the model.safetensors file from a finished run. A checkpoint from the authors' "
+            "package can be converted with: rindices import-official."
         ) from error
     if metadata.get("format") != FORMAT or "header" not in metadata:
         raise ModelFileError(
-            f"{path} is a safetensors file, but not a rindices model.\nProvide the model.safetensors of a finished run."
+            f"{path} is a safetensors file, but not a rindices model.\n"
+            "Provide the model.safetensors file from a finished run."
         )
     version = metadata.get("format_version", "")
     if version != str(FORMAT_VERSION):

@@ -37,14 +37,14 @@ Basis = Literal["given", "counted", "fit", "agreement", "unsupported"]  # of the
 AUTO: Literal["auto"] = "auto"  # as many patterns as the look before training finds
 
 # Help shared by commands on training tables and on new people.
-_JOIN = "Further tables on the same people, to be joined by id."
+_JOIN = "Additional tables with data on the same people, to be joined by id."
 _MISSING = "Codes that stand for missing values, separated by commas, e.g. -9999, or icv=0 for one column only."
 _DROP_MISSING = "Exclude people with missing or impossible values, and list them."
 _COMPLETE_ONLY = (
     "Exclude anyone with a missing regional value. By default, up to 20 % of a person's regional values are imputed."
 )
 _SHOW_IDS = "Show participants' ids in the report."
-_FIGURES = "Folder in which to save every figure of the report as SVG and PNG."
+_FIGURES = "Folder in which to save every figure in the report as SVG and PNG."
 _SCAN_NOISE = (
     "For changes between visits: the sd of severity across repeated scans of a person whose true severity has not "
     "changed. Give one value, or one per pattern."
@@ -125,7 +125,7 @@ class ColumnRoles(TakesPlainValues):
     smooth: Names = setting(
         (),
         NAMES,
-        "Covariates whose effect is modelled as a smooth curve rather than a straight line, e.g. age.",
+        "Covariates whose effects are modelled as smooth curves rather than straight lines, e.g. age.",
         label="curve",
     )
     interactions: Names = setting((), NAMES, "Interactions between covariates, e.g. age:sex.")
@@ -162,7 +162,7 @@ class TableSettings(FollowUpSettings, ColumnRoles):
     """
 
     join: Names = setting((), FILES, _JOIN)
-    dictionary: str | None = setting(None, FILE, "Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")
+    dictionary: str | None = setting(None, FILE, "Data dictionary for the table: CSV, TSV, Excel or BIDS JSON.")
     missing: Names = setting((), NAMES, _MISSING)
     drop_missing: bool = setting(False, FLAG, _DROP_MISSING)
     drop_outliers: bool = setting(False, FLAG, "Exclude outliers, and list them.")
@@ -170,7 +170,7 @@ class TableSettings(FollowUpSettings, ColumnRoles):
         None, NAMES, "Regions: names, prefix*, or a file of names.", unset="all other numeric columns"
     )
     exclude: Names = setting((), NAMES, _EXCLUDE, label="no role")
-    unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL. It is stored with the model.")
+    unit: str | None = setting(None, TEXT, "Unit of the regional values, e.g. mL. It is stored with the model.")
     complete_only: bool = setting(False, FLAG, _COMPLETE_ONLY)
 
 
@@ -198,7 +198,7 @@ class SearchSettings(TakesPlainValues):
     n_repetitions: int = setting(
         10,
         whole(1),
-        "Number of repetitions of training, which are compared and averaged.",
+        "Number of training repetitions, which are compared and averaged.",
         option="repetitions",
         label="Repetitions",
         resumes="more",
@@ -215,7 +215,7 @@ class SearchSettings(TakesPlainValues):
         "fast",
         choice(*PRESETS),
         "How patterns are learned: fast (networks that start from a linear model), linear (linear models alone, in "
-        "seconds), blind (networks that start from random weights), paper (the settings of the paper) or official "
+        "seconds), blind (networks that start from random weights), paper (the paper's settings) or official "
         "(those of the authors' package).",
         option="preset,method",
     )
@@ -271,7 +271,8 @@ class ApplySettings(FollowUpSettings, NewColumns):
     new_sites: Literal["refuse", "uncorrected"] = setting(
         "refuse",
         choice("refuse", "uncorrected"),
-        "What to do about people from sites unknown to the model: refuse the table, or score them uncorrected.",
+        "What to do about people from sites unknown to the model: refuse the table, or score them without "
+        "correcting for site.",
     )
 
 
@@ -280,7 +281,7 @@ class LaterScores(TakesPlainValues):
     """A table of scores that is added to a run, and the scores that are removed from it."""
 
     clinical: Path | None = setting(
-        None, PATH, "Table of clinical scores or follow-up data to be joined by id. They become part of the run."
+        None, PATH, "Table of clinical scores or follow-up data, which are joined by id and become part of the run."
     )
     id: str = setting(TableSettings.id, TEXT, "Column with the ids in the table of clinical scores.")
     visit: str = setting(
@@ -322,7 +323,7 @@ class ShareSettings:
     """Information for a model card that a run does not contain; what is not given is omitted."""
 
     disease: str = setting("", TEXT, "For the card: the patients' disease.")
-    atlas: str = setting("", TEXT, "For the card: the atlas of the regions.")
+    atlas: str = setting("", TEXT, "For the card: the atlas that defines the regions.")
     segmentation: str = setting("", TEXT, "For the card: the segmentation software and its version.")
     licence: str = setting("other", TEXT, "For the card: the licence, e.g. cc-by-4.0, mit or other.")
 
@@ -345,7 +346,7 @@ class GatherSettings(TakesPlainValues):
         label="Atlas",
     )
     longitudinal: bool = setting(
-        False, FLAG, "Use the visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
+        False, FLAG, "Use the visits from FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
     )
     leave_out: bool = setting(False, FLAG, "Exclude duplicate and incomplete scans.", label="Leave people out")
     jobs: int = setting(4, whole(1, 64), "Number of files to read in parallel.")
@@ -355,7 +356,7 @@ class GatherSettings(TakesPlainValues):
 class ExecutionSettings:
     """Where a run is computed, and what is printed meanwhile; no result depends on these settings."""
 
-    config: Path | None = setting(None, PATH, "Repeat the run described by this run.toml.")
+    config: Path | None = setting(None, PATH, "Repeat the run described in this run.toml.")
     workers: int | None = setting(None, whole(1), "Number of training processes.", unset="threads of one process")
     dask: str | None = setting(None, TEXT, "Train on a Dask cluster: tcp://HOST:PORT, or local.")
     models_per_chunk: int | None = setting(

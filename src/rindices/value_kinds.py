@@ -321,7 +321,7 @@ def expand_names(
             raise InputError(
                 f"{name!r} (from ",
                 Remedy(source),
-                f") {what} of the table.{did_you_mean(name, columns)}\n"
+                f") {what} in the table.{did_you_mean(name, columns)}\n"
                 f"Available columns: {listed(candidates) or 'none'}.",
             )
         expanded.update(dict.fromkeys(matches))
@@ -348,8 +348,8 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
     if not visits:
         raise InputError(
             Remedy("scan_noise"),
-            " applies only to repeated visits, but there are none.\nOmit this setting, or fit a table with repeated "
-            "visits and name its column of visits with ",
+            " applies only to repeated visits, but there are none.\nOmit this setting, or use a table with repeated "
+            "visits and specify its visit column with ",
             Remedy("visit"),
             ".",
         )

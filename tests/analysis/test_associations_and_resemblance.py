@@ -104,7 +104,7 @@ def test_missing_values_are_left_out_of_their_variable_and_of_the_partial_only()
     own, alone = row(found, "memory"), row(associations(r[10:], memory[10:]), "memory")
     fewer = row(associations(r[10:100], memory[10:100], covariates[10:100]), "memory")
     np.testing.assert_allclose([own.coefficient, own.partial], [alone.coefficient, fewer.partial])
-    assert own.note == "partial coefficient based on 90 people only, because covariates are missing for the others"
+    assert own.note == "partial coefficient based on only 90 people, because covariates are missing for the others"
     moved = associations(r.set_index(repeated), variables.set_index(repeated[::-1]), covariates)
     pd.testing.assert_frame_equal(moved, found)  # people are matched by position
 

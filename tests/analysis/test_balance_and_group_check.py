@@ -307,15 +307,15 @@ ALIKE = " The groups do not clearly differ in age, so age explains little of the
             {},
             [],
             (0.1, 1),
-            "In controls, the severity of pattern 1 rises with age (r = {coefficient:.2f}, q < 0.001), and patients' "
-            "age is higher: part of the pattern may reflect age.",
+            "In controls, the severity of pattern 1 rises with age (r = {coefficient:.2f}, q < 0.001), and age is "
+            "higher in patients: part of the pattern may reflect age.",
         ),
         (
             {"age_effect": -0.02},
             [],
             (-1, 0),
-            "In controls, the severity of pattern 1 falls with age (r = {coefficient:.2f}, q < 0.001), and patients' "
-            "age is higher: age may mask part of the pattern.",
+            "In controls, the severity of pattern 1 falls with age (r = {coefficient:.2f}, q < 0.001), and age is "
+            "higher in patients: age may mask part of the pattern.",
         ),
         # What is associated with severities is reported even if the groups are alike.
         (
@@ -400,7 +400,7 @@ def test_remarks_on_categories():
     sex, site = (found[found["variable"] == name].iloc[0] for name in ("sex", "site"))
     assert [sex.remark, site.remark] == [
         f"In controls, the severity of pattern 1 is higher in those whose sex is M (r = {sex.coefficient:.2f}, "
-        "q < 0.001), and M is more frequent among patients: part of the pattern may reflect sex.",
+        "q < 0.001), and M is more common among patients: part of the pattern may reflect sex.",
         f"In controls, the severity of pattern 1 varies with site (eta² = {site.coefficient:.2f}, q < 0.001), and the "
         f"groups "
         "differ in site: part of the pattern may reflect site.",

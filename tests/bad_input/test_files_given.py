@@ -147,11 +147,11 @@ def changed(finished: Path, folder: Path, change) -> dict:
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        (last_line_lost, ("r_indices.csv", "39 people of the group patient", "summary.json there should be 40")),
+        (last_line_lost, ("r_indices.csv", "39 people in the patient group", "summary.json there should be 40")),
         (lambda run: some_lines(run / "people.csv", slice(0, 1)), ("people.csv", "participant p00 has 0 rows")),
         (
             lambda run: (run / "model.safetensors").write_bytes(b"{}"),
-            ("model.safetensors", "not the model of this run"),
+            ("model.safetensors", "not this run's model"),
         ),
         (sorted_anew, ("z_scores.csv", "a different order")),
     ],

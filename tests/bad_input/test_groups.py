@@ -83,11 +83,9 @@ def test_note_below_the_table_is_told_as_one(stage):
         "No one has a label in column 'diagnosis'",
         "such as CN or AD",
     ),
-    fit("label misspelt", None, ("'CNN', named with --control", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
-    fit(
-        "unknown patients", None, "'FTD', named with --patients", "Labels found: CN (40), AD (40)", "--patients AD,FTD"
-    ),
-    fit("a label twice", None, "'CN' is named with both", "only one of them", "--control CN --patients CN,AD"),
+    fit("label misspelt", None, ("'CNN', listed in --control", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
+    fit("unknown patients", None, "'FTD', listed in --patients", "Labels found: CN (40), AD (40)", "--patients AD,FTD"),
+    fit("a label twice", None, "'CN' is listed in both", "only one of them", "--control CN --patients CN,AD"),
     fit("no label asked for", None, "--control should name at least one label", "CN (40)", "--control ,"),
     fit("controls unclear", labels(CN="A", AD="B"), ("A (40), B (40)",), "--control LABEL"),
     fit(
@@ -125,7 +123,7 @@ def test_note_below_the_table_is_told_as_one(stage):
     fit(
         "dates of birth",
         assigned(born=lambda p: [f"{1 + place % 28:02d}.{1 + place % 12:02d}.1950" for place in range(len(p))]),
-        ("'born' has", "different values among", "use the age in years instead of the date of birth"),
+        ("'born' has", "different values among", "use age in years instead of date of birth"),
         "omit born",
         "--covariates born",
     ),

@@ -74,7 +74,7 @@ def later(people):
     model("no file", "m.safetensors", None, ("No model file was found",), "finished run"),
     model("folder", "m", FOLDER, ("No model file was found",), "finished run"),
     model("run folder", "done", None, ("No model file was found",), "done/model.safetensors"),
-    model("table", "people.csv", None, ("cannot be read as a model",), "model.safetensors of a finished run"),
+    model("table", "people.csv", None, ("cannot be read as a model",), "model.safetensors file from a finished run"),
     model("empty file", "m.safetensors", b"", ("cannot be read",), "Copy it again"),
     model("checkpoint", "m.pt", b"PK\x03\x04" + bytes(200), ("cannot be read",), "import-official"),
     model("other arrays", "m.safetensors", save({"w": np.zeros(3)}), ("not a rindices model",), "finished run"),
@@ -165,9 +165,7 @@ def later(people):
     ),
     # Voxelwise
     Case("no run folder", "voxelwise nowhere --maps maps.csv", ("nowhere",), "finished run"),
-    Case(
-        "no table of images", "voxelwise done --maps maps.csv", ("maps.csv",), "Check the file name given with --maps"
-    ),
+    Case("no table of images", "voxelwise done --maps maps.csv", ("maps.csv",), "Check the file given with --maps"),
     Case(
         "table without paths",
         "voxelwise done --maps maps.csv",
@@ -208,7 +206,7 @@ def later(people):
     Case(
         "no checkpoint",
         "import-official m.pt --out o.safetensors --features muse72",
-        ("There is no checkpoint m.pt",),
+        ("There is no checkpoint at m.pt",),
         "Provide a file written by torch.save",
     ),
     Case(
@@ -288,7 +286,7 @@ def later(people):
         "own table with patients",
         "simulate null --out c.csv --own-controls people.csv",
         ("'diagnosis' has 2 labels: CN (40), AD (40)",),
-        "Keep only the rows of controls",
+        "Keep only the controls",
     ),
     Case(
         "own table with negative volumes",

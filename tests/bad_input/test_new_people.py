@@ -158,7 +158,7 @@ def again(label):
     new(
         "age in words",
         lambda p: p.assign(age="old"),
-        ("'age' was numeric in training (mostly 58 to 83)", "old"),
+        ("'age' was numeric during training (mostly 58 to 83)", "old"),
         "Code the covariate",
     ),
     new("age of one in words", cell("age", 4, "61 y"), ("'age'", "row 6", "'61 y'"), "61"),
@@ -279,7 +279,7 @@ def again(label):
     local(
         "a new site",
         lambda p: p.assign(site="Graz"),
-        ("Learned site Graz from 40 controls", "40 other rows were ignored", "define the reference"),
+        ("Estimated the effects of site Graz from 40 controls", "40 other rows were ignored", "define the reference"),
         "",
         code=0,
         writes=("m.safetensors",),
@@ -287,7 +287,7 @@ def again(label):
     local(
         "a small new site",
         lambda p: p[:8].assign(site="Graz"),
-        ("Learned site Graz from 8 controls", "fewer than 10"),
+        ("Estimated the effects of site Graz from 8 controls", "fewer than 10"),
         "",
         code=0,
         writes=("m.safetensors",),

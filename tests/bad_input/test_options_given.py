@@ -38,8 +38,8 @@ SAME = "fit people.csv --out done --patterns 3 --repetitions 2 --covariates age,
 def full(name, line, file, **rest):
     """Return a case of a full disk."""
     spoil = refuse_opening(errno.ENOSPC, ".partial", "wax")
-    told = ("Error: No space left on device", file, "Free space on the disk that holds")
-    return Case(name, line, told, "repeat the same command", spoil=spoil, **rest)
+    told = ("Error: No space left on device", file, "Free up space on the disk that holds")
+    return Case(name, line, told, "run the same command again", spoil=spoil, **rest)
 
 
 def no_memory(monkeypatch):
@@ -105,7 +105,7 @@ def no_memory(monkeypatch):
         "patients to plan on",
         "power --like people.csv",
         ("in --like, but column 'diagnosis' has 2 labels",),
-        "Keep only the rows of controls",
+        "Keep only the controls",
     ),
     Case("covariate as a score", "report done --remove-scores age", ("'age'",), "--remove-scores"),
     Case(

@@ -205,7 +205,7 @@ def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
         (
             {"icv": 1.5},
             ApplySettings(),
-            r"icv = 1.5 in row 2[\s\S]*'icv' was numeric in training \(mostly 1\d{6} to 1\d{6}\)",
+            r"icv = 1.5 in row 2[\s\S]*'icv' was numeric during training \(mostly 1\d{6} to 1\d{6}\)",
         ),
         ({"icv": 1.5}, DROP, r"No one is left to score, because everyone was excluded: impossible value \(120\)"),
         ({"rAmy": -9999.0}, ApplySettings(), r"rAmy = -9999[\s\S]*`missing`"),

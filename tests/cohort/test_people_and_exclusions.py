@@ -273,7 +273,7 @@ def test_a_dictionary_explains_labels_codes_units_and_gaps():
     asked = {"dictionary": SAYS, "features": [*REGIONS, "scanner_type"]}
     refused_with("'scanner_type' is a category according to the data dictionary", make_cohort, coded(), **asked)
     typed = {"dictionary": SAYS, "control": "control", "patients": "patient,pateint"}
-    refused_with(r"'pateint', named with .*Did you mean 'patient'", make_cohort, coded(), **typed)
+    refused_with(r"'pateint', listed in .*Did you mean 'patient'", make_cohort, coded(), **typed)
 
 
 def test_a_dictionary_in_a_file_and_a_joined_table(tmp_path):

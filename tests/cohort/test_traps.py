@@ -147,9 +147,9 @@ def test_several_kinds_of_measure_are_allowed_and_said():
     """This includes kinds known only from a dictionary."""
     table, mixed = aomic(), pd.read_csv(FORMATS / "made_up_values/adni_UCSFFSX51.csv")
     volumes = ixi().iloc[: len(table)][["lHip", "rHip", "lAmy", "rAmy"]].add_suffix("_volume") * 1000
-    assert "mix several kinds of measure: 68 thicknesses, 4 volumes" in warned(table.join(volumes))[1]
+    assert "include several kinds of measure: 68 thicknesses, 4 volumes" in warned(table.join(volumes))[1]
     mixed = pd.concat([mixed, pd.DataFrame({"diagnosis": ["CN", "PT"] * 25})], axis=1)
-    assert "mix several kinds of measure: 52 volumes, 47 thicknesses" in warned(mixed, id="RID")[1]
+    assert "include several kinds of measure: 52 volumes, 47 thicknesses" in warned(mixed, id="RID")[1]
 
 
 def test_a_second_row_of_headings_is_no_person(tmp_path, real):

@@ -222,7 +222,7 @@ def test_follow_up_is_kept_with_the_people_who_count_once_and_is_no_region():
         ({}, {"event": None, "exclude": "converted"}, "but none for the event"),
         ({"came": [9.0] * 80}, {"entry": "came"}, "The time of entry is not before the time"),
         ({"seen": [9.0] * 80}, {"last_without": "seen"}, "The last time without the event is not before the time"),
-        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1 although the event is 1 as well"),
+        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1 although the event is also 1"),
         ({}, {"time": "lifetime"}, "lifetime"),
         ({}, {"time": "converted"}, "Column 'converted' is the time of follow-up, so it cannot also be the event"),
     ],

@@ -216,7 +216,7 @@ def test_masks_are_checked(few, tmp_path):
         (write_image(tmp_path / "soft.nii", soft), False, "should contain exactly two values"),
         (write_image(tmp_path / "empty.nii", np.zeros(SHAPE)), False, "it contains 1"),
         (write_image(tmp_path / "small.nii", box), False, "shape 5 × 5 × 5 instead of 9 × 11 × 7"),
-        (write_image(tmp_path / "far.nii", box, far), True, "covers no voxel of the maps"),
+        (write_image(tmp_path / "far.nii", box, far), True, "covers none of the maps' voxels"),
         (tmp_path / "none.nii", False, "The mask: no file was found at"),
         (None, False, r"cover only \d % of the standard \(MNI\) brain(.|\n)*`mask`"),
     ):

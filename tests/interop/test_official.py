@@ -141,7 +141,7 @@ def test_other_checkpoints_are_refused(tmp_path, keys, to, words):
 @pytest.mark.parametrize("content", [[], 3, None, {}, {"model": 1}])
 def test_other_contents_are_refused(tmp_path, content):
     refused_with(
-        "not a checkpoint of the authors' package",
+        "not a checkpoint from the authors' package",
         read_checkpoint,
         save(tmp_path / "model.pt", content),
         error=ArchiveError,
@@ -415,7 +415,7 @@ def test_other_archives_and_byte_orders_are_refused(tmp_path):
         refused(save(path, {}, **{f"{folder}/data.pkl": b"\x80\x02}."}), told)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("folder/file.txt", "text")
-    refused(path, "exactly one folder with a file data.pkl, but it has 0")
+    refused(path, "exactly one folder with a data.pkl file, but it has 0")
     read_archive(save(path, content, **{"archive/byteorder": b"little"}))
     refused(save(path, content, **{"archive/byteorder": b"big"}), "byte order big")
     refused(save(path, [np.arange(3.0).astype(">f8")]), "state of a")

@@ -100,9 +100,9 @@ FLAT = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]] * 2)
         (
             check_residuals,
             (np.array([1.0, 5.0]), np.array([0.01, 1e-13])),
-            r"region 'b' completely in controls \(1 such",
+            r"completely explain region 'b' in controls \(1 region affected",
         ),
-        (check_groups, (FLAT, 30), r"Region 'b' has the same value in all 4 controls \(2 such"),
+        (check_groups, (FLAT, 30), r"Region 'b' has the same value in all 4 controls \(2 regions affected"),
         *(
             (check_groups, (np.arange(3.0 * controls).reshape(-1, 3), patients), "at least 4 controls and 2 patients")
             for controls, patients in ((1, 30), (30, 1), (3, 30))

@@ -141,7 +141,7 @@ def test_nothing_comes_from_elsewhere(run):
             "verdict warnings",
         ),
         ({"verdict": "weak"}, "The patterns are reproducible, but weak.", "verdict weak"),
-        ({"verdict": "not testable"}, "The groups could not be tested for a difference.", "verdict untested"),
+        ({"verdict": "not testable"}, "Differences between the groups could not be tested.", "verdict untested"),
         (
             {"verdict": "not reproducible"},
             "The groups differ, but the patterns are not reproducible.",
@@ -162,7 +162,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
     result = after.partition('<section id="checks"')[0] if gated else before  # checks are not behind the gate
     assert not missing(result, 'data-name="severities_1"', 'id="cards"', 'id="explorer"', "Pattern 1")
     assert (gate != "", 'data-name="severities_1"' in before) == (gated, not gated)
-    said = f"{expected} The reason is given.", "AUC of patients versus controls is 0.87 (95 % interval 0.82 to 0.91"
+    said = f"{expected} The reason is given.", "AUC for patients versus controls is 0.87 (95 % interval 0.82 to 0.91"
     caution = "the absence of reproducible patterns does not mean that the groups do not differ"
     unsaid = [] if changes.get("verdict") == "not reproducible" else [caution]
     assert missing(page.words, *said, caution) == unsaid

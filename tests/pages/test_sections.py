@@ -347,7 +347,7 @@ CHANGES = {
         scan_noise("unknown", np.nan),
         {},
         [
-            "40 controls had repeated visits, which is too few to estimate the scan noise",
+            "40 controls had repeated visits, too few to estimate the scan noise",
             f"Controls: {NOT_CONVERGED}.",
         ],
         ["Reliable change in individuals"],

@@ -213,7 +213,7 @@ def test_forty_strongest_of_many_in_the_order_of_the_table():
     strength = table["coefficient"].abs().groupby(table["variable"], sort=False).max()
     names = [name.strip().replace(r"\$", "$") for name in row_names(figure.axes[0])]
     assert names == strength[strength.rank() > 20].index.tolist()  # 40 of 60
-    assert "40 strongest of 60" in figure.get_supxlabel()
+    assert "40 most strongly associated of 60" in figure.get_supxlabel()
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_collinear_covariates_do_not_blow_up(volumes, covariates):
             "Covariate 'site' has the category 'D', but the controls used for training have only these: A, B, C",
         ),
         (lambda table: table.drop(columns="head"), "Covariate 'head' is missing"),
-        (lambda table: table.assign(age="old"), "Covariate 'age' was numeric in training but now contains text"),
+        (lambda table: table.assign(age="old"), "Covariate 'age' was numeric during training but now contains text"),
         (lambda table: table.assign(age=[*[60.0] * 59, np.inf]), "Covariate 'age' is missing or infinite in row 59"),
         (lambda table: None, "trained with the covariates age, site, head, but the covariates provided are: none"),
         (lambda table: table, "trained with no covariates, but the covariates provided are: age, site, head"),

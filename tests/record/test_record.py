@@ -177,7 +177,7 @@ def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
     chunk.unlink()
     finish(out)
     refused_with(
-        "Its models are missing, so nothing can be added",
+        "Its models are missing, so it cannot be extended",
         is_complete,
         out,
         altered(training={"n_patterns": (2, 3, 4), "n_repetitions": 30}),

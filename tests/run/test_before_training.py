@@ -163,7 +163,7 @@ def said(*arguments):
 def test_large_tables_are_said_to_take_minutes_and_the_look_can_be_left_out(tmp_path, monkeypatch):
     path = table_of(tmp_path, "basic")
     monkeypatch.setattr("rindices.cli.check.long_wait", lambda n_values: long_wait(1000 * n_values))
-    assert "Comparing patients and controls; with a table this large, it can take several minutes …" in said(path)
+    assert "Comparing patients and controls; this can take several minutes with a table of this size …" in said(path)
     assert said(path, "--no-spectrum").endswith("\nfit can train on this table.\n")
 
 
@@ -217,7 +217,7 @@ def test_too_few_people_for_their_covariates_are_not_testable(tmp_path):
     path, names = with_covariates(tmp_path, 30, 20, 12)
     look = first_look(read_cohort(path, covariates=names))
     assert look.verdicts == "The only possible verdict is “not testable”."
-    assert look.headline.startswith("Patients and controls cannot be tested for a difference: too few people")
+    assert look.headline.startswith("Differences between patients and controls cannot be tested: too few people")
     assert (look_pictures(look), bool(look.warnings)) == ((None, None), True)
 
 

@@ -217,7 +217,7 @@ def packed(files, path, **options):
 
 def test_the_receiver_can_verify_it_and_has_the_same_model(archive, shared, tmp_path):
     said = told("verify", archive, "--out", tmp_path / "got.safetensors")
-    assert "reproduces the enclosed scores of 20 fictitious people" in said
+    assert "reproduces the scores of the 20 simulated people in the archive" in said
     assert (tmp_path / "got.safetensors").read_bytes() == (shared / "model.safetensors").read_bytes()
     assert verify_model(archive).difference == 0
 
@@ -272,7 +272,7 @@ def test_changed_and_hostile_archives_are_refused(archive, tmp_path):
     twice = path.read_bytes()
     bad = {
         "was changed after": files | {CARD: b"# another card"},
-        "does not reproduce the enclosed scores": signed(files | {SCORES: other_scores}),
+        "does not reproduce the scores supplied with it": signed(files | {SCORES: other_scores}),
         "has no scores": signed(files | {SCORES: b"\x00,\xff\n1,2\n"}),
         "should contain": files | {"../../evil.sh": b"#!/bin/sh"},
         "was not packed by": signed(files | {EXAMPLES: b"0," * 10_000_000}),

@@ -175,7 +175,7 @@ def test_one_region_in_another_unit_is_named_and_widely_varying_regions_and_scor
         == [""] * 6
     )
     frame = people().assign(rAmy=1000 * people()["rAmy"])
-    refused_with(r"unit from the others: rAmy\.\nThe values of column 'rAmy' are 1000", check_people, frame, contract)
+    refused_with(r"unit from the others: rAmy\.\nThe values in column 'rAmy' are 1000", check_people, frame, contract)
     assert check_people(frame.head(4), contract).flags.str.contains("rAmy").all()
 
 

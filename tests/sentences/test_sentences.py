@@ -196,7 +196,7 @@ CLAIMS = [
         headline,
     ),
     (
-        rf"Models of two separate halves of the sample rank {N} of 100 pairs of patients in the same "
+        rf"Models fitted to two separate halves of the sample rank {N} of 100 pairs of patients in the same "
         rf"order; chance is 50, and with permuted groups the number is at most {N}\. .*?differ \(p = {N}, permutation "
         rf"test\)",
         lambda told: [
@@ -232,7 +232,7 @@ CLAIMS = [
         no_differences,
     ),
     (
-        rf"AUC of patients versus controls (?:was|is) {N} \(95 % interval {N} to {N}",
+        rf"AUC for patients versus controls (?:was|is) {N} \(95 % interval {N} to {N}",
         lambda told: [shown(told.summary["separation"][name]) for name in ("auc", "low", "high")],
     ),
     (
@@ -305,7 +305,7 @@ CLAIMS = [
     ),
     (rf"(\d+ patterns?): patients and controls differ no more than expected by chance.*?repetitions is {N}\.", reason),
     (
-        rf"(\d+ patterns?): in held-out people, patients also vary more than controls in {N} directions?",
+        rf"(\d+ patterns?): held-out patients also vary more than held-out controls in {N} directions?",
         lambda told: [counted(n_patterns(told), "pattern"), told.summary["evidence"]["found_again"]],
     ),
     (rf"The table contained {N} (?:people|scans)", lambda told: [len(told.table("people"))]),

@@ -73,7 +73,7 @@ def test_damaged_files_are_trained_again_and_named(start, out, undisturbed):
     assert code == 0
     assert_same(out, undisturbed)
     sentences = [
-        f"The models stored in {path.name} were damaged and have been trained again." for path in (cut, flipped)
+        f"The models stored in {path.name} were damaged, so they were trained again." for path in (cut, flipped)
     ]
     assert not missing(said, *sentences) + missing((out / "summary.json").read_text(), *sentences)
 
@@ -81,7 +81,7 @@ def test_damaged_files_are_trained_again_and_named(start, out, undisturbed):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_run_at_once(start, out, number, code):
     found, _, err = send(held(start(hold=TRAINING)), number)
-    assert (found, "To resume, repeat the same command" in err, "Traceback" in err) == (code, True, False)
+    assert (found, "To resume, run the same command again" in err, "Traceback" in err) == (code, True, False)
     assert (status(out), (out / "report.html").exists()) == ("unfinished", False)
 
 
@@ -272,7 +272,7 @@ def check_agreement(outcome, out):
         assert all((out / name).exists() for name in RESULTS)
     else:
         full = os.strerror(errno.ENOSPC) in outcome.output
-        told = f"Failed. Free space on the disk that holds {out}" if full else "Failed. Once this is fixed, "
+        told = f"Failed. Free up space on the disk that holds {out}" if full else "Failed. Once this is fixed, "
         code = 2 if full else 3
         assert (outcome.exit_code, last[: len(told)]) == (code, told)
         assert (status(out) != "done", not page or "This run failed" in page) == (True, True)

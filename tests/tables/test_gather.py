@@ -196,7 +196,7 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     found, table, _ = gathered(folder, tmp_path / "t.csv")
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table.filter(like="Left-Thalamus").notna().all().to_dict() == {"Left-Thalamus": True}
-    assert "which the column program lists, so the measurements may not be comparable" in told(
+    assert "(see the program column), so the measurements may not be comparable" in told(
         "gather", folder, "--out", tmp_path / "t.csv"
     )
 
@@ -218,7 +218,7 @@ def test_tables_of_dlmuse(tmp_path):
     assert (found.n_regions, *found.notes) == (
         145,
         "Sums of regions were not copied: 701, 601.",
-        "2 people are in several files with the same values; each person is used once.",
+        "2 people appear in several files with the same values; each person is used once.",
     )
     for again, message in (
         (table[:1].assign(**{"47": 1.0}).to_csv(), "a occurs 3 times, with different values"),

@@ -123,7 +123,7 @@ def _adjusted(scores: np.ndarray, column: Coded, covariates: np.ndarray, complet
     if reason:
         return partial, f"no partial coefficient: {reason}"
     fewer = (
-        f"partial coefficient based on {len(smaller.values)} people only, because covariates are missing for the others"
+        f"partial coefficient based on only {len(smaller.values)} people, because covariates are missing for the others"
     )
     return partial, "" if inside.all() else fewer
 

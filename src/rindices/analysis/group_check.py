@@ -172,8 +172,8 @@ def _remark(row: Any, direction: float, of_patients: Any) -> str:
         )
     groups = {
         "categorical": f"the groups differ in {name}",
-        "dichotomous": f"{row.level} is {'more' if more else 'less'} frequent among patients",
-        "continuous": f"patients' {name} is {'higher' if more else 'lower'}",
+        "dichotomous": f"{row.level} is {'more' if more else 'less'} common among patients",
+        "continuous": f"{name} is {'higher' if more else 'lower'} in patients",
     }[row.kind]
     alike = row.kind == "categorical" or (row.coefficient > 0) == more
     part = f"part of the pattern may reflect {name}" if alike else f"{name} may mask part of the pattern"

@@ -135,7 +135,7 @@ def prognosis(
 
 def _note(n_events: int, n_variables: int, spread: float) -> str:
     if n_events == 0 or spread == 0:
-        return "no events" if n_events == 0 else "the severity is the same in everyone"
+        return "no events" if n_events == 0 else "everyone has the same severity"
     if n_events < FEWEST_EVENTS * n_variables:
         return f"{n_events} events for {n_variables} variables: fewer than ten per variable"
     return ""

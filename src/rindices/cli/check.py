@@ -32,10 +32,10 @@ _MOST_OUTLIERS, _MOST_REGIONS = 10, 8
 
 @command()
 def check(
-    tables: Annotated[list[Path], argument("Table of people, in any format that fit reads.", "TABLE")],
-    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
+    tables: Annotated[list[Path], argument("Table of people, in any format accepted by fit.", "TABLE")],
+    json: Annotated[bool, typer.Option("--json", help="Print the result as a single JSON document.")] = False,
     report: Annotated[
-        Path | None, option("Also write the result as a page (.html); an existing file is replaced.")
+        Path | None, option("Also write the result as a web page (.html); an existing file is replaced.")
     ] = None,
     spectrum: Annotated[
         bool,
@@ -189,7 +189,7 @@ def gather(
     if len(versions) > 1:
         warn(
             [
-                "Scans were processed with different programs or versions, which the column program lists, so the "
+                "Scans were processed with different programs or versions (see the program column), so the "
                 "measurements may not be comparable."
             ]
         )
@@ -226,7 +226,7 @@ def power(*, asked: PowerSettings) -> None:
     )
     console.print(
         f"Probability of finding all patterns with {counted(asked.n_controls, 'control')}, "
-        f"{counted(asked.n_patients, 'patient')} and {counted(n_regions, 'region')}, followed by the error of the "
+        f"{counted(asked.n_patients, 'patient')} and {counted(n_regions, 'region')}, followed by the error in the "
         "severities and their concordance with the truth:"
     )
     for row in table.to_dict("records"):

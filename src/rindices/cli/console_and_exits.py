@@ -151,7 +151,7 @@ def show_places(places: Mapping[str, Path | None]) -> None:
 
 def long_wait(n_values: int) -> str:
     """Return a notice that work on so many values (people times regions) can take minutes; empty if it cannot."""
-    return "; with a table this large, it can take several minutes" * (n_values > 1_000_000)
+    return "; this can take several minutes with a table of this size" * (n_values > 1_000_000)
 
 
 @contextlib.contextmanager
@@ -245,27 +245,27 @@ def _in_words(error: Exception) -> str:
         return f"Error: {worded(error.message, on_command_line)}{ready_options(error.message)}"
     trouble, remedy = (
         (f"{type(error).__name__}: {error}"),
-        "Please report this error. To see where it occurred, set RINDICES_DEBUG=1 and repeat the command.",
+        "Please report this error. To see where it occurred, set RINDICES_DEBUG=1 and run the command again.",
     )
     if isinstance(error, OSError) and error.strerror:
         # Show a half-written file under its final name.
         file = re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", str(error.filename or ""))
-        again = "repeat the same command; it resumes where it stopped."
+        again = "run the same command again; it resumes where it stopped."
         trouble, remedy = f"{error.strerror}{f': {file}' if file else ''}.", f"Once this is fixed, {again}"
         if _is_disk_full(error):
             folder = Path(file).absolute().parent if file else "the results"
             return (
-                f"Error: {trouble}\nFailed. Free space on the disk that holds {folder}, or raise your quota. "
+                f"Error: {trouble}\nFailed. Free up space on the disk that holds {folder}, or raise your quota. "
                 f"Then {again}"
             )
     elif isinstance(error, MemoryError):
         trouble = "there is not enough memory."
-        remedy = "Close other programs or use a machine with more memory, and repeat the same command."
+        remedy = "Close other programs or use a machine with more memory, then run the same command again."
     elif isinstance(error, LostWorkers):
         trouble, remedy = (
             str(error),
             "The workers have probably run out of memory. Use fewer workers (--workers) or machines with more memory, "
-            "and repeat the same command; it resumes where it stopped.",
+            "then run the same command again; it resumes where it stopped.",
         )
     return f"Internal error in rindices: {trouble}\nFailed. {remedy}"
 

@@ -120,7 +120,7 @@ def fit(
     """Learn disease patterns, and score everyone.
 
     The table is checked first. If it contains errors, their rows and columns are reported, and nothing is written. To
-    resume an interrupted run, repeat the same command.
+    resume an interrupted run, run the same command again.
     """
     from rindices.run.plan import planned, planned_again
     from rindices.tables import path_of_tables
@@ -200,7 +200,7 @@ def _describe_run(summary: Summary, out: Path, cohort: Cohort, began: float, *, 
     if summary.separation is not None:
         auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
         console.print(
-            f"Cross-validated AUC of patients versus controls: {auc:.2f} (95 % interval {low:.2f} to {high:.2f}; "
+            f"Cross-validated AUC for patients versus controls: {auc:.2f} (95 % interval {low:.2f} to {high:.2f}; "
             f"0.5 is chance).{_NOT_NONE if summary.verdict == 'not reproducible' and low > 0.5 else ''}"
         )
     show_verdict(summary)
@@ -232,12 +232,12 @@ def _way_to_missing_output(plan: PlannedRun) -> str:
 
     output, out = plan.output, plan.out
     if output.bids and not (out / "bids").is_dir():
-        return "Its BIDS files are missing; to write them, repeat the command with --bids --overwrite."
+        return "Its BIDS files are missing; to write them, run the command again with --bids --overwrite."
     summary = read_summary(out)
     if summary.level != output.level:
         return (
-            f"Its intervals have a level of {summary.level:g}; to change the level, repeat the command with "
-            "--overwrite."
+            f"Its intervals have a level of {summary.level:g}; to change the level, run the command again "
+            "with --overwrite."
         )
     asked = {
         " --show-ids": output.show_ids,
@@ -247,7 +247,7 @@ def _way_to_missing_output(plan: PlannedRun) -> str:
     }
     report = "".join(option for option, is_asked in asked.items() if is_asked)
     others = "" if report else " (with --show-ids, --figures, --subgroup-limits or --scan-noise)"
-    return f"To rewrite only its report{others}, use rindices report {out}{report}. To repeat the run, use --overwrite."
+    return f"To rewrite only the report{others}, use rindices report {out}{report}. To repeat the run, use --overwrite."
 
 
 def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.DataFrame | None = None) -> Summary:
@@ -273,7 +273,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
                 wording=on_command_line,
             )
 
-    return interruptible(work, f"To resume, repeat the same command; the models already trained are in {plan.out}.")
+    return interruptible(work, f"To resume, run the same command again; the models already trained are in {plan.out}.")
 
 
 @command()

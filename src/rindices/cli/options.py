@@ -43,7 +43,7 @@ class _Commands(TyperGroup):
         joined = [text.rstrip("= ") for text in args if re.fullmatch(r"--[a-z-]+=\s*", text)]
         if apart or joined:
             ctx.fail(
-                f"The value after {[*apart, *joined][0]} is empty. Provide one, or omit the option. If the value "
+                f"The value after {[*apart, *joined][0]} is empty. Provide a value, or omit the option. If the value "
                 "comes from a shell variable, that variable is empty or not set."
             )
         given = Counter(text.split("=")[0] for text in takewhile(lambda text: text != "--", args))
@@ -54,7 +54,7 @@ class _Commands(TyperGroup):
 
 app = typer.Typer(
     cls=_Commands,
-    help="R-indices: how many distinct ways a disease changes the brain, and how severely each person is affected.",
+    help="R-indices: in how many distinct ways a disease changes the brain, and how severely each person is affected.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -188,4 +188,4 @@ def given_options(context: typer.Context, *kinds: type) -> list[str]:
     ]
 
 
-Model = Annotated[Path, argument("The model.safetensors of a finished run.")]
+Model = Annotated[Path, argument("The model.safetensors file from a finished run.")]

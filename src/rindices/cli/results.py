@@ -75,7 +75,7 @@ def apply(
     if done.n_flagged:
         console.print(
             f"{counted(done.n_flagged, 'person is', 'people are')} outside the training range"
-            f"{' or from an unknown site' if columns.new_sites == 'uncorrected' else ''}; see the column flags.",
+            f"{' or from an unknown site' if columns.new_sites == 'uncorrected' else ''}; see the flags column.",
             style="yellow",
         )
     warn(summary.warnings)
@@ -93,7 +93,7 @@ def _noise_in_words(noise: pd.DataFrame) -> str:
     came = counted(int(about["n_controls"]), "control")
     if about["source"] == "unknown":
         return (
-            f"Changes between visits have no intervals: {came} had repeated visits, which is too few to estimate "
+            f"Changes between visits have no intervals: {came} had repeated visits, too few to estimate "
             "the scan noise.\n"
             "Add repeated scans of controls, or specify the noise with --scan-noise."
         )
@@ -106,10 +106,12 @@ def _noise_in_words(noise: pd.DataFrame) -> str:
 def adapt(
     model: Model,
     table: Annotated[
-        Path, argument("Table of controls from new sites. It must name the site in the same column as in training.")
+        Path, argument("Table of controls from new sites, with the site in the same column as in the training table.")
     ],
     out: Annotated[Path, option("Model file to write (.safetensors); an existing file is replaced.")],
-    few_controls: Annotated[bool, option("Also learn sites with only five to nine controls.")] = False,
+    few_controls: Annotated[
+        bool, option("Also estimate the effects of sites with only five to nine controls.")
+    ] = False,
     *,
     columns: Annotated[ApplySettings, "id", "exclude", "join", "missing"],
 ) -> None:
@@ -122,7 +124,7 @@ def adapt(
     check_output(out, "out", MODEL, table, *paths_of(columns.join), model)
     done = adapt_model(model, table, out, columns, few_controls=few_controls, wording=on_command_line)
     for site, number in done.controls.items():
-        console.print(f"Learned site {site} from {counted(number, 'control')}.")
+        console.print(f"Estimated the effects of site {site} from {counted(number, 'control')}.")
     if done.n_unused:
         console.print(
             "Only controls at their first visit were used; "
@@ -137,16 +139,16 @@ def adapt(
 
 @command("import-official")
 def import_official(
-    file: Annotated[Path, argument("A checkpoint of the authors' package (.pt).")],
+    file: Annotated[Path, argument("A checkpoint from the authors' package (.pt).")],
     out: Annotated[Path, option("Model file to write (.safetensors); an existing file is replaced.")],
     features: Annotated[
         str,
-        option("Regions of the checkpoint, in its original order: names, a file of names, or muse72."),
+        option("Regions used by the checkpoint, in their original order: names, a file of names, or muse72."),
     ],
     covariates: Annotated[
         str,
         option(
-            "Covariates of the checkpoint, in its original order, such as sex,age or sex,MUSE_Volume_702.",
+            "Covariates used by the checkpoint, in their original order, such as sex,age or sex,MUSE_Volume_702.",
             "inferred from their ranges",
         ),
     ] = "",
@@ -286,15 +288,15 @@ def open_folder(
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
         raise InputError(
-            f"The page needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed.\n"
-            'Install what is missing with: pip install "rindices[app]"'
+            f"The page requires {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed.\n"
+            f'Install {"it" if len(missing) == 1 else "them"} with: pip install "rindices[app]"'
         )
     if not folder.is_dir():
         raise InputError(f"No folder was found at {folder}.\nProvide the folder that contains your tables and runs.")
     from rindices.pages.server.addresses import serve
 
     def ready(address: str) -> None:
-        console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Press Ctrl-C to stop.")
+        console.print(f"Serving {folder.resolve()} on this machine only (127.0.0.1). Press Ctrl-C to stop.")
         console.print(address, style="bold")
         console.print("The address works only once, in one browser; do not share it.")
         if browser:
@@ -303,7 +305,7 @@ def open_folder(
     try:
         serve(folder, port, ready=ready, wording=on_command_line, program=_PROGRAM)
     except KeyboardInterrupt:
-        console.print("Stopped. Runs in progress continue; rindices open shows them again.")
+        console.print("Stopped. Runs in progress will continue; use rindices open to see them again.")
 
 
 @command()
@@ -362,7 +364,7 @@ def share(
     *,
     card: ShareSettings,
 ) -> None:
-    """Pack a model for sharing, with a card and fictitious people whose scores the recipient can verify."""
+    """Pack a model for sharing, with a card and simulated people whose scores the recipient can verify."""
     from rindices.record import read_summary
     from rindices.run.report_and_share import share_model
 
@@ -384,14 +386,15 @@ def verify(
         Path | None, option("Write the verified model to this file (.safetensors); an existing file is replaced.")
     ] = None,
 ) -> None:
-    """Verify that a shared model is unchanged and reproduces the enclosed scores."""
+    """Verify that a shared model is unchanged and reproduces the scores supplied with it."""
     from rindices.run.report_and_share import verify_model
 
     check_output(out, "out", MODEL, archive)
     verified = verify_model(archive, out)
     console.print(
-        f"Verified: the model reproduces the enclosed scores of {verified.n_examples} fictitious people (largest "
-        f"difference {verified.difference:.1g}). It was written by rindices {verified.package_version}.",
+        f"Verified: the model reproduces the scores of the {verified.n_examples} simulated people in the archive "
+        f"(largest difference {verified.difference:.1g}). The model was written by rindices "
+        f"{verified.package_version}.",
         style="green",
     )
     show_places({"Model": out})

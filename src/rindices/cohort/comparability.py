@@ -142,7 +142,7 @@ def _check_covariates(
             raise InputError(
                 f"Column {name!r} has {pd.unique(values).size:,} different values among {len(values):,} people, so "
                 "its effect cannot be estimated.\n"
-                f"Replace dates with numbers (for example, use the age in years instead of the date of birth), or omit "
+                f"Replace dates with numbers (for example, use age in years instead of date of birth), or omit "
                 f"{name}."
             )
         refuse_apart(name, values[is_control], values[is_patient])
@@ -247,8 +247,8 @@ def _region_warnings(
     doubts = (
         (
             len(measures) > 1,
-            f"The regions mix several kinds of measure: {which}. Each region is scaled relative to the controls, so "
-            "they can be used together; to use only one kind, select its columns with ",
+            f"The regions include several kinds of measure: {which}. Each region is scaled relative to the controls, "
+            "so they can be used together; to use only one kind, select its columns with ",
             "features",
         ),
         (

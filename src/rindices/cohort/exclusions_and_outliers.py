@@ -345,8 +345,8 @@ def _refuse_own_sites(sites: pd.Series) -> None:
     if n_sites > len(sites) / _PEOPLE_A_SITE:
         raise InputError(
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values (such as "
-            f"{listed(sites.dropna().unique()[:3])}) for {counted(len(sites), 'person', 'people')}, which is fewer "
-            f"than {counted(_PEOPLE_A_SITE, 'person', 'people')} per site on average.\n"
+            f"{listed(sites.dropna().unique()[:3])}) for {counted(len(sites), 'person', 'people')}, an average "
+            f"of fewer than {counted(_PEOPLE_A_SITE, 'person', 'people')} per site.\n"
             "Name another site column with ",
             Remedy("site"),
             "; if this one is correct, exclude people from small sites with ",

@@ -256,7 +256,7 @@ def check_follow_up(
         if name in columns and need not in columns:
             raise InputError(
                 f"You named a column for {FOLLOW_UP[name]} ({columns[name]!r}), but none for {FOLLOW_UP[need]}.\n"
-                "Name that column with ",
+                "Name a column for it with ",
                 Remedy(need, Blank("COLUMN")),
                 ".",
             )
@@ -283,7 +283,7 @@ def check_follow_up(
         *left_out,
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
-            "covariates), which is fewer than ten per variable, so hazard ratios are descriptive only. Wait for more "
+            "covariates), fewer than ten per variable, so hazard ratios are descriptive only. Wait for more "
             "events",
             *fewer,
             ".",
@@ -326,7 +326,7 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
     """Refuse the first impossible cell: a negative time, an event that is neither 0 nor 1, an impossible order."""
     given = dict.fromkeys(FOLLOW_UP, np.full(len(ids), np.nan)) | values
     time, occurred, last = given["time"], given["event"] == 1, given["last_without"]
-    either = "Enter 1 if it occurred and 0 if it did not; use a separate column for other outcomes"
+    either = "Enter 1 if the event occurred and 0 if it did not; use a separate column for other outcomes"
     order = "is not before the time of follow-up"
     for name, wrong, what, advice in (
         *(
@@ -342,12 +342,12 @@ def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values:
             "last_without",
             (last > time) | ((last >= time) & occurred),
             order,
-            "The event must occur after the last time at which it had not occurred",
+            "The event must occur after the last time at which it had not yet occurred",
         ),
         (
             "competing",
             occurred & (given["competing"] == 1),
-            "is 1 although the event is 1 as well",
+            "is 1 although the event is also 1",
             "Only the first event counts",
         ),
     ):

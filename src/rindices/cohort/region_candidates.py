@@ -226,7 +226,11 @@ def _notes(aside: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
         notes.append(Message(left_out, *use, *(back if why in ("score", _QUALITY) else ())))
         if why == _MUSE_SUM:
             notes.append(
-                Message("To compute the 72 regions of the authors' models, use ", Remedy("features", "muse72"), ".")
+                Message(
+                    "To compute values for the 72 regions used in the authors' models, use ",
+                    Remedy("features", "muse72"),
+                    ".",
+                )
             )
     return notes
 

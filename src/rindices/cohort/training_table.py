@@ -252,7 +252,9 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
             joining = "; to join a table that contains the column, use ", Remedy("join", Blank("FILE"))
             if (usual := guessed_settings(columns).diagnosis) in columns:
                 option = Remedy("diagnosis", usual)
-        remedy = Message("Add the column, rename an existing one, or correct the name with ", option, *joining, ".")
+        remedy = Message(
+            "Add the column, rename an existing one, or give the correct name with ", option, *joining, "."
+        )
         require_column(columns, name, part, remedy)
     taken = dict.fromkeys(categories, "a category according to the data dictionary") | parts
     regions, chosen = choose_regions(table, taken, settings)

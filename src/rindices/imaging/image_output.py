@@ -181,7 +181,7 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
     regions = named[named.index.isin(labels) & named.isin(measured)]
     if regions.empty:
         raise InputError(
-            f"No region of the results has a label in {atlas}.\nThe results contain, for example, "
+            f"No region in the results has a label in {atlas}.\nThe results contain, for example, "
             f"{measured[0]!r}; the atlas table contains {named.iloc[0] if len(named) else None!r}. Use the same region "
             "names in both."
         )

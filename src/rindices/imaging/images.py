@@ -57,7 +57,7 @@ def library(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise InputError(
-            f"Brain images need the package {name.split('.')[0]}, which is not installed.\n"
+            f"Brain images require the {name.split('.')[0]} package, which is not installed.\n"
             "Install it with: pip install 'rindices[imaging]'"
         ) from error
 
@@ -275,7 +275,9 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
         )
     voxels = np.flatnonzero(sampled(volume, own, grid, np.arange(np.prod(grid.shape)), linear=False) == values[-1])
     if not len(voxels):
-        raise InputError(f"The mask {path} covers no voxel of the maps.\nProvide a mask in the same space as the maps.")
+        raise InputError(
+            f"The mask {path} covers none of the maps' voxels.\nProvide a mask in the same space as the maps."
+        )
     return voxels
 
 
@@ -331,7 +333,7 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
         table = plain(pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path} cannot be read as a table of images.\nCheck the file name given with ",
+            f"{path} cannot be read as a table of images.\nCheck the file given with ",
             Remedy("maps"),
             "; it should be a .csv file.",
         ) from error

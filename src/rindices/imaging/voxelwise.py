@@ -192,7 +192,7 @@ def _rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
         raise InputError(
             f"{name} has no map for anyone in the run: its ids look like {keys[0]}, but those in the run look like "
             f"{keys[1]}.\n"
-            f"Use the same values of {listed(by, joiner=' and ')} in both."
+            f"Use the same values for {listed(by, joiner=' and ')} in both."
         )
     return rows
 

@@ -137,7 +137,7 @@ def read_checkpoint(path: str | Path, entry: int | None = None) -> OfficialModel
         return _read(content, entry)
     except ArchiveError as error:
         raise ArchiveError(
-            f"{path} is not a checkpoint of the authors' package: {error}.\nProvide a model file of that package."
+            f"{path} is not a checkpoint from the authors' package: {error}.\nProvide a model file from that package."
         ) from error
 
 
@@ -164,7 +164,7 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
 
 def _choose(entries: list[int], wanted: int | None) -> int:
     if not entries:
-        raise ArchiveError("it has no numbered entry with networks")
+        raise ArchiveError("it has no numbered entry that contains networks")
     chosen = entries[0] if wanted is None and len(entries) == 1 else wanted
     if chosen is None or chosen not in entries:
         raise InputError(
@@ -188,7 +188,9 @@ def _array(of: Any, name: str, shape: tuple[int | None, ...], where: str) -> np.
         expected = " × ".join("any" if length is None else str(length) for length in shape)
         raise ArchiveError(f"in its {where}, the shape of {name!r} is {array.shape}, but {expected} was expected")
     if not (np.abs(array.astype(np.float64)) <= _LARGEST_NUMBER).all():
-        raise ArchiveError(f"in its {where}, {name!r} has numbers that are not finite or exceed {_LARGEST_NUMBER:g}")
+        raise ArchiveError(
+            f"in its {where}, {name!r} contains numbers that are not finite or exceed {_LARGEST_NUMBER:g}"
+        )
     return array.astype(np.float64)
 
 

@@ -62,8 +62,8 @@ def import_official(
         curves = fit_curves(source.models, np.ones((1, source.n_regions)))
     if not np.isfinite(curves).all():
         raise InputError(
-            f"The R-indices of the model in {path} are either the same at all severities or not finite, so people "
-            "cannot be scored with it.\n"
+            f"The model in {path} gives R-indices that are either the same at all severities or not finite, so it "
+            "cannot be used to score people.\n"
             "Choose another entry or checkpoint."
         )
     fitted = {

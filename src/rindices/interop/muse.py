@@ -94,7 +94,7 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
         most = (
             ""
             if complete
-            else f" As a result, {n_missing} of the {len(_RECIPE)} inputs are missing, more than a fifth."
+            else f" As a result, {n_missing} of the {len(_RECIPE)} inputs are missing, more than a fifth of the total."
         )
         raise InputError(
             f"The table lacks {len(missing)} of {len(wanted)} MUSE regions: {listed(missing, limit=10)}.{most}\n"
@@ -170,7 +170,8 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
         if len(columns_of[number]) > 1:
             raise InputError(
                 f"MUSE region {number} ({MUSE_REGIONS[number].title}) is in {len(columns_of[number])} columns: "
-                f"{listed(columns_of[number])}.\nKeep either raw or harmonised volumes, and exclude the others with ",
+                f"{listed(columns_of[number])}.\n"
+                "Keep either the raw or the harmonised volumes, and exclude the others with ",
                 Remedy("exclude"),
                 ".",
             )
@@ -196,8 +197,9 @@ def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
     factor = next((factor for factor in (1.0, _ML) if _LEAST_BRAIN <= typical * factor <= _LARGEST_BRAIN), None)
     if factor is None:
         raise InputError(
-            f"The median sum of the 72 MUSE regions is {shown(typical)}, but a whole brain has about 1,100,000 mm³ or "
-            "1,100 mL.\nProvide uncorrected, unscaled volumes in mm³ or mL as written by MUSE, not voxel counts."
+            f"The median total volume of the 72 MUSE regions is {shown(typical)}, but that of a whole brain is about "
+            "1,100,000 mm³ or 1,100 mL.\n"
+            "Provide uncorrected, unscaled volumes in mm³ or mL as written by MUSE, not voxel counts."
         )
     in_other_unit = brains * (_ML if factor == 1.0 else 1.0)
     strange = (in_other_unit >= _LEAST_BRAIN) & (in_other_unit <= _LARGEST_BRAIN)

@@ -109,7 +109,7 @@ class _Machine:
             _ACTIONS[name](self, argument)
         else:
             about = "" if argument is None else f" ({one_line(argument)})"
-            raise ArchiveError(f"it contains the pickle instruction {name}{about}, which numbers do not require")
+            raise ArchiveError(f"it contains the pickle instruction {name}{about}, which is not needed for numbers")
 
     def take(self, number: int) -> list[Any]:
         return [self.stack.pop() for _ in range(number)][::-1]
@@ -139,7 +139,7 @@ class _Machine:
         called = self.calls[function.text] if isinstance(function, Name) else None
         if called is None or type(arguments) is not tuple:
             what = function.text if isinstance(function, Name) else f"a {type(function).__name__}"
-            raise ArchiveError(f"it tries to call {what} in an unknown way")
+            raise ArchiveError(f"it tries to call {what} in an unsupported way")
         return called(*arguments)
 
     def build(self, thing: Any, state: Any) -> Any:
@@ -235,10 +235,10 @@ def read_archive(path: str | Path) -> Any:
     """
     path = Path(path)
     if not path.is_file():
-        raise ArchiveError(f"There is no checkpoint {path}.\nProvide a file written by torch.save.")
+        raise ArchiveError(f"There is no checkpoint at {path}.\nProvide a file written by torch.save.")
     size = path.stat().st_size
     if size > MOST_BYTES:
-        raise ArchiveError(f"{path} was not read: it has {size:,} bytes, but at most {MOST_BYTES:,} are accepted.")
+        raise ArchiveError(f"{path} was not read: its size is {size:,} bytes, but at most {MOST_BYTES:,} are accepted.")
     try:
         with zipfile.ZipFile(path) as archive:
             return _Archive(archive, size).load()
@@ -271,12 +271,12 @@ class _Archive:
             raise ArchiveError("two of its entries have the same name")
         for name, entry in self.entries.items():
             if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
-                raise ArchiveError(f"its entry {one_line(name)} is compressed, which torch never does")
+                raise ArchiveError(f"its entry {one_line(name)} is compressed, but torch never compresses entries")
         if sum(entry.file_size for entry in self.entries.values()) > size:
             raise ArchiveError("its entries claim to be larger than the file")
         pickles = [name for name in self.entries if name.endswith("/data.pkl")]
         if len(pickles) != 1:
-            raise ArchiveError(f"it should contain exactly one folder with a file data.pkl, but it has {len(pickles)}")
+            raise ArchiveError(f"it should contain exactly one folder with a data.pkl file, but it has {len(pickles)}")
         self.folder = pickles[0].removesuffix("/data.pkl")
 
     def load(self) -> Any:
@@ -284,7 +284,7 @@ class _Archive:
         order = self.read("byteorder") if f"{self.folder}/byteorder" in self.entries else b"little"
         if order != b"little":
             raise ArchiveError(
-                f"its numbers are stored in the byte order {one_line(order.decode('latin1'))}, but only little-endian "
+                f"its numbers are stored in byte order {one_line(order.decode('latin1'))}, but only little-endian "
                 "numbers can be read"
             )
         return run_pickle(self.read("data.pkl"), {**_CALLS, "_codecs.encode": self.encode}, self.block)
@@ -302,7 +302,7 @@ class _Archive:
             case ("storage", Name(kind), str(key), _, int(n_items)) if kind in _STORAGES:
                 dtype = np.dtype(_STORAGES[kind])
             case _:
-                raise ArchiveError("it describes a stored tensor in an unknown way")
+                raise ArchiveError("it describes a stored tensor in an unsupported way")
         if key not in self.blocks:
             data = self.read(f"data/{key}")
             if len(data) != n_items * dtype.itemsize:
@@ -342,7 +342,7 @@ def _finish(thing: Any, state: Any) -> Any:
             return thing
         case dict(), dict():
             return thing  # torch's record of the versions of layers
-    raise ArchiveError(f"it tries to set the state of a {type(thing).__name__} in an unknown way")
+    raise ArchiveError(f"it tries to set the state of a {type(thing).__name__} in an unsupported way")
 
 
 def _from_bytes(dtype: Any, data: Any, shape: Any, order: Literal["C", "F"] = "C") -> np.ndarray:
@@ -354,7 +354,7 @@ def _from_bytes(dtype: Any, data: Any, shape: Any, order: Literal["C", "F"] = "C
 
 def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: Any = None, *_: Any) -> np.ndarray:
     if not isinstance(stored, _Stored) or not _is_count(offset):
-        raise ArchiveError("it describes a tensor in an unknown way")
+        raise ArchiveError("it describes a tensor in an unsupported way")
     _check_counts(size)
     _check_counts(strides)
     numbers, n_numbers = stored.numbers, math.prod(size)

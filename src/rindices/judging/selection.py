@@ -345,7 +345,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
         nearest = (
             "" if isinstance(asked, str) else f", and {chosen.point.n_patterns} is the nearest of the requested numbers"
         )
-        return f"{name}: in held-out people, patients also vary more than controls in {again}{nearest}."
+        return f"{name}: held-out patients also vary more than held-out controls in {again}{nearest}."
     if len(swept.judged) == 1:
         nothing = "in no direction do held-out patients clearly vary more than controls, so the smallest number"
         return (
@@ -368,7 +368,10 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
         lack = f"no setting {fit}reaches an agreement of {UNLIKELY:g} or more"
         shown = "Of the settings trained in full, this one is shown because its repetitions agree best"
         if spectrum is not None and not spectrum.differs:
-            lack = "patients and controls differ no more than expected by chance, so the data support no number"
+            lack = (
+                "patients and controls differ no more than expected by chance, so the data do not support any number "
+                "of patterns"
+            )
             shown = "This setting is shown for completeness"
         words = [f"{name}: {lack}. {shown}; {agreement}."]
     fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
@@ -377,10 +380,9 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], spectr
         unlike = [one for one in fewer if one not in worse and not one.value > UNLIKELY]
         reasons = {
             "fitted the patients clearly worse": worse,
-            "had too little agreement": unlike,
-            "also fitted the patients and had enough agreement, but repetitions agreed equally well on more patterns": [
-                one for one in fewer if one not in worse + unlike
-            ],
+            "showed too little agreement": unlike,
+            "also fitted the patients and showed enough agreement, but repetitions agreed equally well on more "
+            "patterns": [one for one in fewer if one not in worse + unlike],
         }
         said = [f"{counted(len(of), 'setting')} with fewer patterns {why}" for why, of in reasons.items() if of]
         words.append(f"{' and '.join(said)}.")

@@ -289,8 +289,8 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
     gone = np.flatnonzero(after < _NOTHING_LEFT * before)
     if len(gone):
         raise InputError(
-            f"The covariates explain region {names[gone[0]]!r} completely in controls "
-            f"({counted(len(gone), 'such region')}): omit the region or a covariate, or add controls."
+            f"The covariates completely explain region {names[gone[0]]!r} in controls "
+            f"({counted(len(gone), 'region')} affected): omit the region or a covariate, or add controls."
         )
 
 
@@ -302,7 +302,7 @@ def check_gaps(X: np.ndarray, *, unfilled: str = "", training: bool = False) -> 
     gaps = np.isnan(X)
     if unfilled and gaps.any():
         row = int(np.argwhere(gaps)[0, 0])
-        raise InputError(f"X has missing regions (NaN), the first in row {row}, but {unfilled}. Drop these rows.")
+        raise InputError(f"X has missing values (NaN), the first in row {row}, but {unfilled}. Drop these rows.")
     limits = [(1, MOST_MISSING, "row", "Drop the row")]
     limits += [(0, MOST_LACKING, "column", "Omit the column")] if training else []
     for axis, most, what, remedy in limits:
@@ -325,7 +325,7 @@ def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> Non
     if len(constant):
         raise InputError(
             f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
-            f"({counted(len(constant), 'such region')}): omit it."
+            f"({counted(len(constant), 'region')} affected): omit it."
         )
     if min(len(controls), n_patients) < FEW_PEOPLE:
         warnings.warn(

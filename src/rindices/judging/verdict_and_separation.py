@@ -92,7 +92,7 @@ class Verdict:
             return self
         more = (
             f" However, patients and controls also differ in {listed(list(names), joiner=' and ')}, "
-            "and the reproducible patterns may reflect this difference."
+            "which may explain the reproducible patterns."
         )
         return replace(self, state="confounded", message=Message(self.message, more))
 
@@ -113,7 +113,7 @@ def differences_that_count(balance: pd.DataFrame) -> list[str]:
 
 def not_testable(why: str) -> Verdict:
     """Return the verdict if the groups cannot be permuted."""
-    return Verdict("not testable", f"The groups cannot be tested for a difference: {why}.")
+    return Verdict("not testable", f"Differences between the groups cannot be tested: {why}.")
 
 
 @one_thread()
@@ -197,7 +197,7 @@ def likely_missed(auc: float, ratio: float) -> str:
 
 def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     words = [
-        f"Models of two separate halves of the sample rank {100 * (evidence.halves or 0):.0f} of 100 pairs of "
+        f"Models fitted to two separate halves of the sample rank {100 * (evidence.halves or 0):.0f} of 100 pairs of "
         "patients in the same order; chance is 50, and with permuted groups the number is at most "
         f"{100 * (evidence.halves_chance or 0):.0f}.",
     ]
@@ -209,7 +209,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
         if (evidence.halves_p or 0) <= LEVEL:
             words.append(
                 "However, the training runs did not capture this difference: they agree with a linear model on only "
-                f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer, or with the default settings."
+                f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer or use the default settings."
             )
     elif not evidence.found_again:
         words.append(

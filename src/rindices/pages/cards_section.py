@@ -72,7 +72,7 @@ def cards_section(view: RunView) -> dict[str, object]:
     (brains, pieces), had = brains_of(view), [high for _, _, high in view.reference]
     has_mixture = had and (people["group"] == "patient").sum() >= _FEW and view.run.summary.n_patterns > 1
     alt = (
-        "Percentage of people in each group who have no, one or more patterns. A person is counted as having a pattern "
+        "Percentage of people in each group by number of patterns. A person is counted as having a pattern "
         "if their severity exceeds that of 95 % of controls."
     )
     mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt) if has_mixture else None

@@ -131,7 +131,7 @@ def change_section(view: RunView) -> dict[str, object] | None:
         "paths": view.gallery.draw(
             "trajectories",
             plots.trajectories(visits, groups),
-            "Severities over the years since the first visit. Faint lines: individuals. Thick lines: groups.",
+            "Severities plotted against years since the first visit. Faint lines: individuals. Thick lines: groups.",
         ),
         "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
         "table": Table("Change in severity per year", columns),

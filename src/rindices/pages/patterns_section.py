@@ -266,9 +266,7 @@ def resemblance_section(view: RunView) -> dict[str, object]:
     if table is None:
         return {"rows": [], "subcortex": None}
     cortex, subcortex = table[table["measure"] != _SUBCORTEX], table[table["measure"] == _SUBCORTEX]
-    alt = (
-        "Correlations between the maps of patterns and the case-control maps of disorders. The table lists the values."
-    )
+    alt = "Correlations between the pattern maps and the case-control maps of disorders. The table lists the values."
     return {
         "rows": [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)],
         "n_regions": cortex["n_regions"].min(),

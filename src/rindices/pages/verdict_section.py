@@ -188,7 +188,7 @@ def agreement_section(view: RunView) -> dict[str, object] | None:
         "excluded": Table("Excluded repetitions", reasons) if len(excluded) else None,
         "known": known,
         "table": Table(
-            f"Agreement at step {step}, which was chosen" if is_curve else "Agreement between repetitions", columns
+            f"Agreement at the chosen step ({step})" if is_curve else "Agreement between repetitions", columns
         ),
         "intervals": intervals,
         "n_models": int(chosen["n_models"]),

@@ -106,7 +106,7 @@ def _draw_group(
         edgecolor=group.colour,
         linewidth=0.8,
     )
-    beyond = f"; {(values > edges[-1]).sum()} above {edges[-1]:g} in the last bar" if values.max() > edges[-1] else ""
+    beyond = f"; the last bar includes {n} above {edges[-1]:g}" if (n := (values > edges[-1]).sum()) else ""
     hover(bars, [f"{name}, n = {len(values):,}: median {middle:.2f}, quartiles {low:.2f} and {high:.2f}{beyond}"])
     axes.vlines(middle, place, place + 0.85, colors="black", linewidth=1.5)
 

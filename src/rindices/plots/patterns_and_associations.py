@@ -70,7 +70,9 @@ def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
         _count_people(axes, part)
         _scale(axes, part, people.replace("everybody", "all participants"))
     if total > MOST_VARIABLES:
-        figure.supxlabel(f"The {MOST_VARIABLES} strongest of {total:,} variables; the table lists all.", fontsize=9)
+        figure.supxlabel(
+            f"The {MOST_VARIABLES} most strongly associated of {total:,} variables; the table lists all.", fontsize=9
+        )
     return figure
 
 

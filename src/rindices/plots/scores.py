@@ -155,7 +155,7 @@ def dose_response(table: pd.DataFrame) -> Figure:
         axes.tick_params(labelbottom=True)
     for axes in panels:  # only now is the common scale known
         _name_lines(axes)
-    panels[-1].set_xlabel("Mean severity of the people at each point (vertical bars: 95 % intervals of the z score)")
+    panels[-1].set_xlabel("Mean severity of the people at each point (vertical bars: 95 % intervals for the z score)")
     return figure
 
 

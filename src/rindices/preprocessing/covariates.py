@@ -162,7 +162,7 @@ def numbers_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
     try:
         numbers = values.to_numpy(dtype=float)
     except (TypeError, ValueError) as error:
-        raise InputError(f"Covariate {name!r} was numeric in training but now contains text.") from error
+        raise InputError(f"Covariate {name!r} was numeric during training but now contains text.") from error
     if not np.isfinite(numbers).all():
         row = values.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
         raise InputError(f"Covariate {name!r} is missing or infinite in row {row}: correct it, or exclude the person.")

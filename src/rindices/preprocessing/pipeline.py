@@ -242,7 +242,7 @@ class _Described:
         for name, categories, knots in self.covariates:
             curve = knots is None or (categories is None and len(knots) > 2 and bool((np.diff(knots) > 0).all()))
             problems[f"{name!r} should have at least one category"] = categories == ()
-            problems[f"{name!r} should have categories, or at least three knots that increase"] = not curve
+            problems[f"{name!r} should have categories, or at least three increasing knots"] = not curve
         for problem, is_wrong in problems.items():
             if is_wrong:
                 raise ValueError(problem)

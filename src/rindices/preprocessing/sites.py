@@ -259,12 +259,14 @@ def _check_new_sites(
     fewest = MIN_SITE_CONTROLS if few_controls else FEW_SITE_CONTROLS
     if (sizes < fewest).any():
         some = (
-            ". To learn small sites anyway (half of the bias in their severities may remain), use ",
+            ". To estimate the effects of small sites anyway (half of the bias in their severities may remain), use ",
             Remedy("few_controls", True),
         )
         raise InputError(
-            f"Learning a site requires at least {fewest} controls, but the new sites have: {listed(counts)}.\nAdd "
-            "controls, merge sites that share a scanner, or score people uncorrected with rindices apply and ",
+            f"Estimating the effect of a site requires at least {fewest} controls, but the numbers at the new sites "
+            f"are: {listed(counts)}.\n"
+            "Add controls, merge sites that share a scanner, or score people without site correction by running "
+            "rindices apply with ",
             Remedy("new_sites", "uncorrected"),
             *(some if sizes.min() >= MIN_SITE_CONTROLS else ()),
             ".",

@@ -36,7 +36,7 @@ _AGAIN = Message(
 )
 _GIVE_SETTINGS = (
     "Provide the run.toml from a run folder. If the file was edited, correct it; if it was written by another "
-    "version, use that version (see [versions])."
+    "version of rindices, use that version (see [versions])."
 )
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
     ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
@@ -335,7 +335,7 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     ),
     "no difference": ("No difference between patients and controls was found.", "Do not interpret these patterns."),
     "not testable": (
-        "The groups could not be tested for a difference.",
+        "Differences between the groups could not be tested.",
         "Do not interpret the patterns until the problem is resolved.",
     ),
     None: ("The reproducibility of the patterns was not assessed.", ""),

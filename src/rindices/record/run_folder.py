@@ -113,7 +113,7 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
         raise InputError(
             f"The run in {out} is finished, but {counted(len(lost), 'of its results is', 'of its results are')} "
             f"missing: {listed(lost, len(RESULTS))}.\n"
-            "To recreate the results, repeat the command with ",
+            "To recreate the results, run the command again with ",
             Remedy("overwrite", True),
             ".",
         )
@@ -141,11 +141,11 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     if others == grown and (begun or kept if status == DONE else not begun):
         return said
     if said:
-        gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
+        gone = "\nIts models are missing, so it cannot be extended." if others == grown and status == DONE else ""
         lines = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
             what := f"The folder {out} contains a different run:{lines}{gone}",
-            "\nRepeat the original command to resume that run, choose another folder with ",
+            "\nRun the original command again to resume that run, choose another folder with ",
             Remedy("out"),
             ", or ",
             replace_it,
@@ -215,7 +215,8 @@ def locked(folder: Path) -> Iterator[None]:
             f"Another process ({who}) is already using {folder}.\n"
             "Wait for it to finish, stop it, or choose another folder with ",
             Remedy("out"),
-            f".\nIf it ended long ago, for example when its machine was switched off, delete {journal / 'lock'}.",
+            ".\nIf that process is no longer running, for example because its machine was switched off, delete "
+            f"{journal / 'lock'}.",
         ) from None
     except (OSError, NotImplementedError) as error:
         if getattr(error, "errno", errno.ENOSYS) not in _WITHOUT_LOCKS:

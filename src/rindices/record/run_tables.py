@@ -216,8 +216,8 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
     summary = summary or read_summary(folder)
     if summary.status != DONE:
         raise InputError(
-            f"The run in {folder} is not finished (status: {summary.status}).\nRepeat its command, which keeps the "
-            "models already trained, or provide the folder of a finished run."
+            f"The run in {folder} is not finished (status: {summary.status}).\nRun its command again (models "
+            "already trained are kept), or provide the folder of a finished run."
         )
     numbers = range(1, summary.n_patterns + 1)
     scores = [name.format(number) for name in ("r{}", "r{}_sd", "severity{}") for number in numbers]
@@ -278,7 +278,7 @@ def _selection(path: Path, n_patterns: int) -> pd.DataFrame:
     table = _read(path, ("n_patterns", "orthogonality", "step", "n_models", "best", "chosen", *agreements))
     chosen = table[table["chosen"].astype(bool)]
     if len(chosen) != 1 or chosen["n_patterns"].iloc[0] != n_patterns:
-        raise damaged(path, f"should have exactly one chosen row, with {n_patterns} patterns")
+        raise damaged(path, f"should have exactly one row marked as chosen, with {n_patterns} patterns")
     return table
 
 
@@ -300,7 +300,7 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
         if number != expected:
             raise damaged(
                 folder / R_INDICES,
-                f"has {number} people of the group {name}, but according to summary.json there should be {expected}",
+                f"has {number} people in the {name} group, but according to summary.json there should be {expected}",
             )
     for name, people in ids.items():
         _check_people(folder / name, people.tolist(), results.r_indices[_ID].tolist())
@@ -313,7 +313,7 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
             )
     model = folder / MODEL
     if summary.model_sha256 and model.is_file() and sha256_of(model) != summary.model_sha256:
-        raise damaged(model, "is not the model of this run: its checksum is not the one in summary.json")
+        raise damaged(model, "is not this run's model: its checksum does not match the one in summary.json")
 
 
 def _check_people(path: Path, here: list[str], there: list[str]) -> None:
@@ -322,8 +322,8 @@ def _check_people(path: Path, here: list[str], there: list[str]) -> None:
         if rows[who] != others[who]:
             raise damaged(
                 path,
-                f"does not have the same people as r_indices.csv: participant {who} has {counted(rows[who], 'row')} "
+                f"does not list the same people as r_indices.csv: participant {who} has {counted(rows[who], 'row')} "
                 f"here and {others[who]} in r_indices.csv",
             )
     if here != there:
-        raise damaged(path, "lists its people in a different order from r_indices.csv")
+        raise damaged(path, "lists people in a different order from r_indices.csv")

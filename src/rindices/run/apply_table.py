@@ -205,7 +205,7 @@ def adapt_model(
     settings
         How the table is read.
     few_controls
-        Whether to learn sites with only five to nine controls, too.
+        Whether to estimate the effects of sites with only five to nine controls, too.
     wording
         How settings are named in warnings.
     """
@@ -215,9 +215,9 @@ def adapt_model(
     local = (people.group == "control").to_numpy() & people.first_visit
     if not local.any():
         raise InputError(
-            f"{path} has no controls. In training, controls were labelled {listed(contract.control_labels)} in the "
-            f"column {contract.diagnosis_column!r}.\nSite effects are estimated from controls measured at each "
-            "site: add controls labelled as in training."
+            f"{path} has no controls. During training, controls were labelled {listed(contract.control_labels)} in "
+            f"the column {contract.diagnosis_column!r}.\nSite effects are estimated from controls at each site, so "
+            "add controls labelled in the same way."
         )
     from rindices.estimator import load_model
 
@@ -235,9 +235,9 @@ def _warning_on_strangers(counts: Counter[str]) -> list[str]:
     people = counts["control"] + counts["patient"] + counts["other"]
     return [
         f"{counts['strangers']:,} of {counted(people, 'person', 'people')} "
-        f"{'is' if counts['strangers'] == 1 else 'are'} unlike anyone the model can produce (see the column "
-        "strangeness). The same is true of one or two in every hundred scans of healthy people. If there are many "
-        "more, check that regions, units and segmentation are the same as in training."
+        f"{'is' if counts['strangers'] == 1 else 'are'} unlike anyone the model can produce (see the "
+        "strangeness column). Among healthy people, the same is true of one or two scans in every hundred. If the "
+        "proportion is much higher here, check that regions, units and segmentation are the same as in training."
     ]
 
 

@@ -33,14 +33,14 @@ _COLUMNS = {
     r"flags": {"Description": "Unusual features of this participant's data; n/a if none"},
     r"r\d+": {
         "LongName": "R-index #",
-        "Description": "R-index of pattern #: roughly the person's rank among the patients, from low values, as in "
-        "controls, to about 1, as in the most severely affected patients; training controls are scored by repetitions "
-        "that were not trained on them",
+        "Description": "R-index of pattern #: roughly the person's rank among the patients, from low values (typical "
+        "of controls) to about 1 (typical of the most severely affected patients); training controls are scored by "
+        "repetitions that were not trained on them",
         "Units": "arbitrary",
         "Derivative": True,
     },
     r"r\d+_sd": {
-        "Description": "Standard deviation of r# across repetitions; n/a with a single repetition",
+        "Description": "Standard deviation of r# across repetitions; n/a if there is only one repetition",
         "Units": "arbitrary",
         "Minimum": 0,
         "Derivative": True,
@@ -52,7 +52,8 @@ _COLUMNS = {
     },
     r"severity\d+": {
         "LongName": "Severity #",
-        "Description": "Severity of pattern #: fraction of the largest change that the model learned for this pattern",
+        "Description": "Severity of pattern #, as a fraction of the largest change that the model learned for this "
+        "pattern",
         "Units": "arbitrary",
         "Derivative": True,
     },

@@ -146,7 +146,9 @@ def _common_scores(first: Run, second: Run) -> tuple[pd.DataFrame, tuple[str, ..
     common = common.drop_duplicates("participant_id").sort_index().reset_index(drop=True)
     if len(common) and all(visits) and not by_visit:
         labels = " versus ".join(listed(one, 3) for one in visits)
-        warnings.append(f"The runs share no visit labels ({labels}), so each person's first visits are compared.")
+        warnings.append(
+            f"The runs share no visit labels ({labels}), so each person's first visits in the two runs are compared."
+        )
     n_exchanged = int((common[["first_group", "second_group"]].replace("other", np.nan).nunique(axis=1) > 1).sum())
     if n_exchanged:
         warnings.append(

@@ -193,7 +193,10 @@ def like(healthy: np.ndarray, design: np.ndarray | None, n_controls: int, n_pati
             try:
                 studies.append(simulated_study(drawn, own, n_controls, patterns, strength, seed))
             except NotTestable as error:
-                raise InputError(f"A study of this size cannot be tested: {error}.\nPlan a larger study.") from error
+                raise InputError(
+                    f"Differences between the groups cannot be tested in a study of this size: {error}.\n"
+                    "Plan a larger study."
+                ) from error
         means = pd.DataFrame(studies).mean()
         low, high = binomtest(round(LIKE * means["found"]), LIKE).proportion_ci(method="wilson")
         rows.append(
@@ -284,7 +287,7 @@ def with_first_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> 
 
 def _headline(spectrum: Spectrum | None, untestable: str) -> str:
     if spectrum is None:
-        return f"Patients and controls cannot be tested for a difference: {untestable}."
+        return f"Differences between patients and controls cannot be tested: {untestable}."
     if not spectrum.differs:
         return f"Patients and controls differ no more than expected by chance (p = {spectrum.p:.2g})."
     if not spectrum.found_again:
@@ -306,7 +309,10 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     good = "“reproducible” or “weak” (suitable only for comparing groups)"
     if differing:
         good = f"“confounded”, because the groups also differ in {listed(differing, joiner=' and ')}"
-    return f"If two halves of the sample agree, the verdict will be {good}. Otherwise, it will be “not reproducible”."
+    return (
+        f"If results from two halves of the sample agree, the verdict will be {good}. "
+        "Otherwise, it will be “not reproducible”."
+    )
 
 
 def _few(cohort: Cohort, differs: bool) -> str:

@@ -214,7 +214,7 @@ def _fit(
     messages = [
         *plan.cohort.messages,
         *dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)),
-        *(f"The models stored in {name} were damaged and have been trained again." for name in journal.damaged),
+        *(f"The models stored in {name} were damaged, so they were trained again." for name in journal.damaged),
     ]
     return messages, told_apart[0].result() if told_apart else separation(plan.cohort, search.correction)
 

@@ -96,7 +96,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
             f"{counted(len(troubled), 'entry', 'entries')} in {folder} cannot be used:\n  {named}\n"
             "Correct the files, or exclude these entries with ",
             Remedy("leave_out", True),
-            Message(", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True))
+            Message(", or gather the visits from the longitudinal stream instead with ", Remedy("longitudinal", True))
             if any("longitudinal" in one.problem for one in people)
             else "",
             ".",
@@ -144,7 +144,7 @@ def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[s
         id(one): same[0].person for same in by_numbers.values() for one in same[1:] if one.person != same[0].person
     }
     kept = [replace(one, problem=f"the same values as {twins[id(one)]}") if id(one) in twins else one for one in kept]
-    many = counted(len({*copies}), "person is", "people are")
+    many = counted(len({*copies}), "person appears", "people appear")
     return kept, [f"{many} in several files with the same values; each person is used once."] if copies else []
 
 
@@ -178,5 +178,5 @@ def _write_dictionary(path: Path, table: pd.DataFrame, program: Found) -> None:
     for name, one in known_columns(table.columns[1:]).items():
         unit = units.get(one.measure, one.unit) if one.kind in ("region", "head size") else ""
         entries[name] = {"Description": one.title} | ({"Units": unit} if unit else {})
-    entries[PROGRAM] = {"Description": "the program that measured the regions, with its version"}
+    entries[PROGRAM] = {"Description": "the program that measured the regions, and its version"}
     write_text(path, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")

@@ -59,7 +59,7 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
     if record.read_summary(folder).status != record.DONE:
         path = write_report(folder, out, show_ids=settings.show_ids, figures=settings.figures)
         raise InputError(
-            f"The run in {folder} is not finished (see {path}).\nRepeat the command that started it to finish it."
+            f"The run in {folder} is not finished (see {path}).\nTo finish it, run the original command again."
         )
     run, notes = record.read_run(folder), list[Text]()
     if settings.atlas is not None and settings.atlas_table is not None:
@@ -92,7 +92,7 @@ def _check_followed(results: record.Results, summary: record.Summary, settings: 
     """Refuse follow-up columns that are missing from a run or cannot be used; return warnings about the others."""
     for name, column in follow_up_of(settings).items():
         ways = Message(
-            "Correct the name, or add a table that contains the column with ", Remedy("clinical", Blank("FILE")), "."
+            "Correct the name or, with ", Remedy("clinical", Blank("FILE")), ", add a table that contains the column."
         )
         require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
     n_covariates = sum(name != summary.correction.site for name in summary.covariates)
@@ -146,7 +146,7 @@ def _with_scores(
     if problems := [problem for field in fields for problem in field.check()]:
         raise refusal(problems)
     notes: list[Text] = [*join_notes, *(note for field in fields for note in field.notes)]
-    notes += [f"Columns not changed, because the run already has them: {', '.join(left)}."] if left else []
+    notes += [f"Columns left unchanged because the run already has them: {', '.join(left)}."] if left else []
     for name in [name for name in names if name in before]:
         lost = joined["participant_id"][before[name].notna() & joined[name].isna()].nunique()
         emptied = counted(lost, "person who had a value now has", "people who had a value now have")
@@ -160,7 +160,7 @@ def _paint(run: record.Run, atlas: Path, table: Path) -> str:
 
     names, brain = read_table(table, text_columns=("region", "name")), run.folder / record.BRAIN
     paths, note = paint_patterns(run.analyses.get("severities", run.results.patterns), atlas, names, brain)
-    return f"Wrote {counted(len(paths), 'image')} to {brain}{f': {note}' if note else ''}."
+    return f"Wrote {counted(len(paths), 'image')} to {brain}{f'; {note}' if note else ''}."
 
 
 def compare_images(
@@ -357,8 +357,9 @@ def verify_model(path: Path, out: Path | None = None) -> Verified:
         difference = float(apart.max()) if apart.shape == scores.shape else np.nan
         if not difference <= TOLERANCE:
             raise InputError(
-                f"The model in {path} does not reproduce the enclosed scores (largest difference {difference:.3g}).\n"
-                f"The archive was written by rindices {manifest.rindices}: use that version, or ask the sender."
+                f"The model in {path} does not reproduce the scores supplied with it (largest difference "
+                f"{difference:.3g}).\nThe archive was written by rindices {manifest.rindices}. Use that version, or "
+                "contact the sender."
             )
         if out is not None:
             with atomic_file(out) as beside:

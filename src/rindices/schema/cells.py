@@ -159,7 +159,7 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
     if first is not None and any(map(_COMMA.search, texts.values())):
         name, cell = first
         row = frame.index[int((frame[name] == cell).to_numpy().argmax())] + 2
-        decimal = f", or write a decimal point as a comma ({cell.replace('.', ',')})" if cell.count(".") == 1 else ""
+        decimal = f", or write decimal points as commas ({cell.replace('.', ',')})" if cell.count(".") == 1 else ""
         raise InputError(
             f"Column {name!r} contains {cell!r} in row {row} of a file with decimal commas: the point seems to be "
             "a thousands separator.\n"
@@ -199,11 +199,11 @@ def spelling_hint(text: str) -> str:
     Examples
     --------
     >>> spelling_hint("3.4 mL")
-    'Write numbers with digits and a decimal point only: no decimal comma, units or thousands separators.'
+    'Write numbers with digits and a decimal point only: no decimal commas, units or thousands separators.'
     >>> spelling_hint("?"), spelling_hint("low")
     ('If a value is missing, leave the cell empty.', '')
     """
     if _LIKE_NUMBER.fullmatch(text):
-        return "Write numbers with digits and a decimal point only: no decimal comma, units or thousands separators."
+        return "Write numbers with digits and a decimal point only: no decimal commas, units or thousands separators."
     missing = text.casefold() in _NO_VALUE or text.startswith("#")
     return "If a value is missing, leave the cell empty." if missing else ""

@@ -66,7 +66,7 @@ class CovariateSpec:
     def _is_consistent(self) -> Self:
         if self.categories is not None:
             if not self.categories or len(set(self.categories)) != len(self.categories):
-                raise ValueError(f"{self.name!r} needs at least one category, without duplicates")
+                raise ValueError(f"{self.name!r} should have at least one category and no duplicates")
         elif self.minimum is None or self.maximum is None or self.minimum > self.maximum:
             raise ValueError(f"{self.name!r} should have categories, or a minimum no greater than its maximum")
         return self
@@ -174,7 +174,7 @@ class CovariateField(NumberField):
             limits = f"{'mostly ' if spec.quantile else ''}{shown(spec.minimum)} to {shown(spec.maximum)}"
             was = " and ".join(map(shown, spec.codes or ())) or limits
             problems[0] = Problem(
-                Message(problems[0].what, f"\nCovariate {self.name!r} was numeric in training ({was})."),
+                Message(problems[0].what, f"\nCovariate {self.name!r} was numeric during training ({was})."),
                 ("code the covariate as in the training table", *problems[0].remedies),
             )
         if self._unknown.counts:

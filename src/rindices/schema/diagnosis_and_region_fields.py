@@ -83,11 +83,11 @@ class DiagnosisField(Field):
         healthy = healthy or self._usual_controls(controls, counts)
         if both := [label for label in healthy if label in sick]:
             raise InputError(
-                f"The label {both[0]!r} is named with both ",
+                f"The label {both[0]!r} is listed in both ",
                 Remedy("control"),
                 " and ",
                 Remedy("patients"),
-                ".\nName it in only one of them.",
+                ".\nList it in only one of them.",
             )
         sick = sick or self._remaining_patients([label for label in labels if label not in healthy], healthy, counts)
         return Groups(groups_of(values, healthy, sick), healthy, sick)
@@ -114,7 +114,7 @@ class DiagnosisField(Field):
         known = {*counts, *chain(*self._codes.values())} - {NO_LABEL}
         if unknown := [label for label in wanted if label not in known]:
             raise InputError(
-                f"The label {unknown[0]!r}, named with ",
+                f"The label {unknown[0]!r}, listed in ",
                 Remedy(name),
                 f", does not occur in {self._where}."
                 f"{did_you_mean(unknown[0], [*counts, *self._codes])}\nLabels found: {labels_with_counts(counts)}.\n"
@@ -159,7 +159,7 @@ class DiagnosisField(Field):
             )
         raise InputError(
             f"Cannot tell which people are patients: {self._where} has "
-            f"{counted(len(others), 'label')} other than those of the controls."
+            f"{counted(len(others), 'label')} other than those for controls."
             f"\nLabels found: {labels_with_counts(counts)}.\n",
             Message(
                 f"{listed(meant)} may also denote controls; if so, use ", Remedy("control", [*healthy, *meant]), ". "

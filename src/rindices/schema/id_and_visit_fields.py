@@ -49,12 +49,12 @@ class IdField(Field):
         if len(self._columns) == 1:
             text = f"Every person needs a unique id, but {key.iloc[0]!r} occurs in rows {places}{more}."
             visits = Message(
-                "if these rows are visits of the same person, name the visit column with ",
+                "if these rows are visits by the same person, name the visit column with ",
                 Remedy("visit", [*self._visits, Blank("COLUMN")][0]),
             )
             return [Problem(text, (visits, "make the ids unique"), (self.name,))]
         text = (
-            f"A person's visits must be different, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} "
+            f"Each person's visits must be distinct, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} "
             f"(column {self._columns[1]!r}) in rows {places}{more}."
         )
         return [Problem(text, ("keep only one of these rows", "correct the visits"), (self.name,))]

@@ -113,7 +113,7 @@ _NEAR = 0.25  # share of the power by which people in one unit may differ: heads
 _EXACT = 0.1  # by which the medians of two units may deviate from the power: one group may have smaller brains
 _NEARLY_ALL = 0.95  # share of people near a power of ten; lesions, which vary by orders of magnitude, fall below
 _SIZES = 0.98  # share of values above 0
-_ONE_UNIT = "convert all values to one unit in the table"
+_ONE_UNIT = "convert all values in the table to the same unit"
 
 
 def unit_problems(
@@ -163,12 +163,12 @@ def unit_problems(
     if joint:
         guess = f"the model was trained on values in {unit}" if unit else "they may be in another unit"
         text = f"The values seem to be {times} than in training ({guess}).\nIn column {names[first]!r}, {here}."
-        return [Problem(text, ("convert the regions to the unit of the training table",))]
+        return [Problem(text, ("convert the regional values to the unit used in the training table",))]
     columns = tuple(names[position] for position in single)
     text = (
         f"{counted(len(single), 'region seems', 'regions seem')} to be in a different unit from the others: "
         f"{listed(columns)}.\n"
-        f"The values of column {names[first]!r} are {times} than in training: {here}."
+        f"The values in column {names[first]!r} are {times} than in training: {here}."
     )
     return [Problem(text, ("correct the values in the table",), columns)]
 

@@ -88,7 +88,7 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     if not len(usable):
         raise FloatingPointError(
             "All models diverged (their weights are no longer finite). Check the table for extreme values, "
-            'or fit linear models (preset "linear").'
+            'or fit linear models (the "linear" preset).'
         )
     agreed = find_consensus(patients[usable])
     left_out = {i: fault for i, fault in enumerate(wrong) if i not in usable}
@@ -370,14 +370,14 @@ def unknown_of(model: FittedModel) -> list[str]:
         return ["The model was imported without its training data, so severities have no intervals or centiles."]
     few = (
         "Severities have no intervals. Intervals require at least three repetitions that agree, so that people "
-        "synthesised by one repetition can be scored by others."
+        "synthesised by one repetition can be scored by the others."
     )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
     severe = (
         "The networks changed brains even at severity 0, which may mean that nearly all patients are severely "
         "affected. Severities and their intervals were therefore derived from the linear models. The order of people "
         "is not affected, but if nearly all patients are severely affected, severities are too low (by about a third "
-        "in simulated cohorts). Compare people with each other rather than with 1."
+        "in simulated cohorts). Compare people's severities with each other rather than with 1."
     )
     # Without reproducible patterns, f has little to change at any severity.
     from_linear = model.verdict_[0] in ("reproducible", "weak") and inference.linear_makes_people(model.models_)

@@ -242,7 +242,7 @@ def _check_people(controls: pd.DataFrame) -> None:
         raise InputError(
             "Expected only healthy people in ",
             _OWN,
-            f", but column 'diagnosis' has {len(labels)} labels: {said}. Keep only the rows of controls.",
+            f", but column 'diagnosis' has {len(labels)} labels: {said}. Keep only the controls.",
         )
 
 

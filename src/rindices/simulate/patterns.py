@@ -87,8 +87,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "scarce": Kind("only 4 regions per pattern, none shared", SCARCE, shared=0),
         "noise": Kind("like basic, but the regions of a pattern shrink less uniformly", noise=0.2),
         "mild": Kind("like basic, but with less atrophy", atrophy=0.2),
-        "dense": Kind("every region in every pattern, most of them only slightly changed", shape="dense"),
-        "half": Kind("each region in each pattern with probability one half", shape="half"),
+        "dense": Kind("all regions in every pattern, most of them only slightly changed", shape="dense"),
+        "half": Kind("each pattern includes each region with probability one half", shape="half"),
         "graded": Kind("like basic, but with atrophy ranging from strong to weak within a pattern", shape="graded"),
         "signed": Kind("like basic, but half of a pattern's regions grow", shape="signed"),
         "shift": Kind("like basic, but all patients also lose a little volume in every region", shift=0.03),
@@ -349,7 +349,7 @@ def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
     if unfit.any():
         raise InputError(
             Remedy("severity_age"),
-            " needs the ages of all patients, with at least two different ages, in column 'age' of ",
+            " requires an age for every patient, and at least two different ages, in column 'age' of ",
             Remedy("controls"),
             f", but found {first_of(column, unfit) if 'age' in people.table else 'no such column'}. "
             "Fill in the ages, rename the column, or remove people without an age.",

@@ -241,11 +241,11 @@ def _choose_people(
             )
         return (
             own_people(controls, regions, n_controls, n_patients, rng),
-            "People: the table of controls provided, split at random.",
+            "People: taken from the table of controls provided, and split at random.",
         )
     if regions is not None:
         raise InputError(
-            "`regions` selects columns of a table of controls. Provide that table with ", Remedy("controls"), "."
+            "`regions` selects columns from a table of controls. Provide that table with ", Remedy("controls"), "."
         )
     return (
         drawn_people(n_controls, n_patients, rng),

@@ -103,7 +103,7 @@ def _read_json(path: Path) -> Dictionary:
     if not isinstance(content, dict):
         raise InputError(
             f"{path.name} should be a JSON object with an entry for each column, but it is not.\n"
-            "Provide a JSON file in the BIDS format."
+            "Provide a JSON file in BIDS format."
         )
     return Dictionary(
         {
@@ -236,8 +236,8 @@ def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.Da
     """
     other_capitals = {str(name).casefold(): name for name in frame.columns if name not in dictionary}
     notes = [
-        f"The data dictionary describes {name!r}, but the column is called {other_capitals[name.casefold()]!r}, so its "
-        "description is not used."
+        f"The data dictionary describes {name!r}, but the column is called {other_capitals[name.casefold()]!r}, so "
+        "this description is not used."
         for name in dictionary
         if name not in frame and name.casefold() in other_capitals
     ]
@@ -267,7 +267,7 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     possible = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
     return [
         Problem(
-            f"Column {cells.name!r} should contain only the levels in its data dictionary, but row "
+            f"Column {cells.name!r} should contain only the levels in the data dictionary, but row "
             f"{spreadsheet_rows(cells.to_frame())[strange[0]]} contains {cells.iloc[strange[0]]!r}{more}.\n"
             f"The levels are {possible}.",
             ("correct the table", "add the value to the dictionary as a level or a missing code"),

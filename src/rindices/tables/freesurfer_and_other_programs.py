@@ -149,7 +149,7 @@ def _parcellation(people: list[Measured], atlas: str | None) -> tuple[str, ...]:
             return stems
     if atlas:
         raise InputError(
-            f"No folder contains files of the atlas {atlas}, such as lh.{PARCELLATIONS[atlas][0]}.stats.\n"
+            f"No folder contains files for the {atlas} atlas, such as lh.{PARCELLATIONS[atlas][0]}.stats.\n"
             "Choose another atlas with ",
             Remedy("atlas"),
             f": {listed(PARCELLATIONS)}.",

@@ -106,7 +106,7 @@ def a_row_each_visit(
     id_column, visit_column = keys
     if not of_visits:
         raise InputError(
-            f"{main} has no column {visit_column!r}, which is named with ",
+            f"{main} has no column {visit_column!r}, which was specified with ",
             Remedy("visit"),
             f".{did_you_mean(visit_column, [*map(str, frame.columns)])}\nAdd the column, or correct its name.",
         )

@@ -290,7 +290,7 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise InputError(
-            f"Reading {name} needs the package pyarrow, which is not installed.\n"
+            f"Reading {name} requires the pyarrow package, which is not installed.\n"
             "Install it with: pip install 'rindices[parquet]', or save the table as .csv."
         ) from error
     except (OSError, EOFError, zlib.error) as error:

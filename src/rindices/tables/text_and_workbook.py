@@ -363,7 +363,7 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
     if len(seen) > 1:
         raise InputError(
             what := f"{path.name} has {len(seen)} non-empty sheets: {listed(map(repr, seen), 12)}.",
-            f"\nAppend the sheet to use to the file name, as in '{path.name}#{seen[0]}'.",
+            f"\nAppend the name of the sheet to the file name, as in '{path.name}#{seen[0]}'.",
             problems=[Problem(what)],  # a page has a button for each sheet
             sheets=[f"{path.name}#{name}" for name in seen],
         )

@@ -20,7 +20,7 @@ _CONNECT_SECONDS = 10
 LOOK_SECONDS = 1.0  # between checks that a cluster is alive or has a worker, or that a parent process is alive
 _DESERTED = 5  # consecutive failed checks after which a cluster counts as lost
 _WAITING = 256  # chunks submitted at a time, so that workers that join later find some
-_SAME_VERSIONS = "Install the same versions everywhere, restart the scheduler and workers, and repeat the command."
+_SAME_VERSIONS = "Install the same versions everywhere, restart the scheduler and workers, and run the command again."
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def connected(address: str, workers: int | None) -> Iterator[Any]:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise InputError(
-            Remedy("dask", address), " needs Dask.\nInstall it with: pip install 'rindices[cluster]'."
+            Remedy("dask", address), " requires Dask.\nInstall it with: pip install 'rindices[cluster]'."
         ) from error
     # Cohorts are expected to be large; each is sent to the scheduler only once.
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
@@ -164,7 +164,7 @@ def _result(job: Future[Any]) -> Any:
         raise InputError(
             "The scheduler or a worker cannot load the version of rindices used on this machine "
             f"({error!r:.200}).\n"
-            f"The scheduler and all workers need the package versions installed on this machine. {_SAME_VERSIONS}"
+            f"The scheduler and all workers need the same package versions as this machine. {_SAME_VERSIONS}"
         ) from error
     if isinstance(result, Exception):
         raise result

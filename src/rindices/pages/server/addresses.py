@@ -130,7 +130,7 @@ class Guard:
             return PlainTextResponse("Access denied: open the address printed by rindices open.", 403)
         origins = {f"http://{host}" for host in self._hosts}
         if request.method not in ("GET", "HEAD") and request.headers.get("origin") not in origins:
-            return PlainTextResponse("Access denied: the request came from another site.", 403)
+            return PlainTextResponse("Access denied: the request came from another website.", 403)
         return None
 
 

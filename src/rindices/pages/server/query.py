@@ -33,9 +33,7 @@ def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings
         if not texts:
             continue
         if any(text.startswith("@") for text in texts):
-            raise InputError(
-                f"Column names cannot begin with @, which denotes a file, but got {texts[0]!r}.\nRename the column."
-            )
+            raise InputError(f"{texts[0]!r} begins with @, which denotes a file.\nRename the column.")
         if one.kind.is_file:
             texts = tuple(str(desk.path(text)) for text in texts)
         chosen[one.name] = tuple(dict.fromkeys(texts)) if one.kind.several else one.read(texts[-1])

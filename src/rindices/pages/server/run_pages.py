@@ -182,7 +182,7 @@ _TABLES = {
     record.PEOPLE: "who was included or excluded, and why",
     record.Z_SCORES: "corrected regional measures of all participants",
     record.MODEL: "the model, for scoring new people",
-    record.REPORT: "the report, a single file; it contains scores of individuals",
+    record.REPORT: "the report as a single file; it contains individuals' scores",
     record.SETTINGS: "settings, sufficient to repeat the run",
 }
 
