@@ -290,10 +290,10 @@ def at_its_difficulty(folder: Folder) -> list[str]:
             f"Cohorts from our reference population are easier than the paper's: linear regression trained on the "
             f"truth reaches a concordance of {shown(float(reached))} in basic cohorts, compared with "
             f"{shown(float(aim))} in the paper.",
-            f"In this section, healthy variation is therefore {told['spread'].iloc[0]:g} times that of the reference",
-            "population. This factor was chosen solely to make unregularised linear regression as accurate in",
-            "held-out patients from basic cohorts as in the paper. The concordances of linear regression and SVR then",
-            f"differ from the paper's Table 6 by at most {shown(float(regression_fit(folder)['off'].max()))}.",
+            f"In this section, healthy variation is therefore set to {told['spread'].iloc[0]:g} times that of the",
+            "reference population. This factor was chosen solely to make unregularised linear regression as accurate",
+            "in held-out patients from basic cohorts as in the paper. The concordances of linear regression and SVR",
+            f"then differ from the paper's Table 6 by at most {shown(float(regression_fit(folder)['off'].max()))}.",
         ),
         *paragraph(
             "The experiment in Table 1 was repeated in three such cohorts of each kind. For each of the paper's five",

@@ -110,10 +110,10 @@ def of_cohorts(table: pd.DataFrame, each: str = "each", models: str = "n_models"
 
 
 def reached(condition: bool, table: pd.DataFrame) -> str:
-    """Describe whether a target was reached; small runs are not judged."""
+    """Describe whether a target was met; small runs are not judged."""
     if not bool(table["comparable"].all()):
         return "not judged by a smoke run"
-    return "reached" if condition else "**not reached**"
+    return "met" if condition else "**not met**"
 
 
 def missing(script: str) -> list[str]:

@@ -218,7 +218,7 @@ def test_tables_of_dlmuse(tmp_path):
     assert (found.n_regions, *found.notes) == (
         145,
         "Sums of regions were not copied: 701, 601.",
-        "2 people appear in several files with the same values; each person is used once.",
+        "2 people appear in more than one file, with identical values; each is included once.",
     )
     for again, message in (
         (table[:1].assign(**{"47": 1.0}).to_csv(), "a occurs 3 times, with different values"),

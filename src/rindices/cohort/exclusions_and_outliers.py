@@ -347,7 +347,7 @@ def _refuse_own_sites(sites: pd.Series) -> None:
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values (such as "
             f"{listed(sites.dropna().unique()[:3])}) for {counted(len(sites), 'person', 'people')}, an average "
             f"of fewer than {counted(_PEOPLE_A_SITE, 'person', 'people')} per site.\n"
-            "Name another site column with ",
+            "Name a different site column with ",
             Remedy("site"),
             "; if this one is correct, exclude people from small sites with ",
             Remedy("small_sites", "drop"),

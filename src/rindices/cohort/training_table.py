@@ -98,8 +98,7 @@ def read_cohort(
     --------
     >>> cohort = read_cohort("volumes.csv", control="CN", patients="MCI,AD", covariates="age,sex")  # doctest: +SKIP
     """
-    settings = replace(settings or TableSettings(), **choices)  # type: ignore[arg-type]
-    return look_at(path, settings, prepare=prepare).cohort()
+    return look_at(path, replace(settings or TableSettings(), **choices), prepare=prepare).cohort()  # type: ignore[arg-type]
 
 
 def look_at(

@@ -371,7 +371,7 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
 
 def _check_counts(numbers: Any) -> None:
     if type(numbers) is not tuple or len(numbers) > _MOST_AXES or not all(map(_is_count, numbers)):
-        raise ArchiveError("the size of an array is not a short list of non-negative integers")
+        raise ArchiveError("the shape of an array is not a tuple of a few non-negative integers")
 
 
 def _is_count(number: Any) -> bool:

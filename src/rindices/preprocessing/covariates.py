@@ -308,8 +308,7 @@ def rescaled_by_leverage(scaled: np.ndarray, leverage: np.ndarray, patient: np.n
 
 def without_effects(values: np.ndarray, design: np.ndarray, patient: np.ndarray) -> np.ndarray:
     """Remove the effects of a design, estimated in controls by least squares, from everyone's values."""
-    effects = np.linalg.lstsq(design[~patient], values[~patient], rcond=_ROUNDING)[0]
-    return values - design @ effects
+    return values - design @ np.linalg.lstsq(design[~patient], values[~patient], rcond=_ROUNDING)[0]
 
 
 def uncertainty_in_words(uncertainty: float) -> str:

@@ -145,7 +145,7 @@ def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[s
     }
     kept = [replace(one, problem=f"the same values as {twins[id(one)]}") if id(one) in twins else one for one in kept]
     many = counted(len({*copies}), "person appears", "people appear")
-    return kept, [f"{many} in several files with the same values; each person is used once."] if copies else []
+    return kept, [f"{many} in more than one file, with identical values; each is included once."] if copies else []
 
 
 def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:

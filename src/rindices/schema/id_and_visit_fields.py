@@ -299,7 +299,7 @@ def changed_people(ids: pd.Index, group: pd.Series, table: pd.DataFrame) -> list
     alike = people[people.str.casefold().duplicated(keep=False)].sort_values(key=lambda names: names.str.casefold())
     warnings = [
         f"{len(alike):,} ids differ only in capitalisation (participants {listed(alike)}). If they "
-        "belong to the same person, write them in the same way and keep each scan only once."
+        "belong to the same person, make them identical and keep only one copy of each scan."
     ] * (len(alike) > 0)
     learned = group.where(group.isin(["control", "patient"])).set_axis(ids)
     sexes = {str(name): text_of(table[name]).set_axis(ids) for name in table if str(name).casefold() in SEX_NAMES}
