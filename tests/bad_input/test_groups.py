@@ -306,7 +306,7 @@ def test_note_below_the_table_is_told_as_one(stage):
         "another unit",
         "CN=people.csv AD=more.csv",
         "all patients (40 of 80 people) are 1,000 times larger",
-        "one unit",
+        "the same unit",
         lambda p: patients(p).assign(**p[40:].filter(like="region") * 1000),
     ),
     apart(

@@ -216,7 +216,7 @@ def test_controls_of_a_new_site_are_checked_as_all_new_people_are(corrected, tab
     refused_with("in different orders", model.adapt, there, local[::-1])
     refused_with("1000", model.adapt, there * 1000, local)
     message, gappy = (
-        r"missing regions .* row 3, but site effects are learned only from",
+        r"missing regions .* row 3, but site effects are estimated only from",
         there.mask(there == there.iloc[3, 3]),
     )
     refused_with(message, model.adapt, gappy, local)
@@ -347,11 +347,11 @@ FORGED = [
     (("parameters", "preset", "schedule", "max_steps"), 2.5, "parameters.preset.schedule.max_steps: "),
     (("contract", "features", 0), "\ud800", "is not a complete model"),
     (("contract", "feature_maximum", 0), 10**400, "feature_maximum"),
-    (("contract", "covariates", 1, "categories"), [], "at least one category, without duplicates"),
+    (("contract", "covariates", 1, "categories"), [], "at least one category and no duplicates"),
     (
         ("contract", "covariates", 1, "categories"),
         ["A", "A"],
-        "at least one category, without duplicates",
+        "at least one category and no duplicates",
     ),
     (("contract", "covariates", 0, "codes"), [1, 2, 3], "codes"),
     (("contract", "covariates", 0, "name"), "years", "correction needs 'âge', which is not one of the covariates"),

@@ -367,7 +367,7 @@ def test_damaged_summary_says_where(run, changes, name):
         ),
         ("patterns.csv", lambda rows: [row.replace(",1,", ",one,") for row in rows], ""),
         ("r_indices.csv", lambda rows: [row.replace(",control,", ",healthy,") for row in rows], ""),
-        ("model.safetensors", lambda rows: ["other"], ".*not the model of this run"),
+        ("model.safetensors", lambda rows: ["other"], ".*not this run's model"),
         *(
             (f"{name}.csv", change, "")
             for name in ("r_indices", "patterns", "people", "z_scores", "variables")

@@ -184,7 +184,7 @@ def test_parcellations_are_chosen_or_found(tmp_path):
         True,
     )
     refused_with(
-        r"files of the atlas destrieux, such as lh\.aparc\.a2009s\.stats\.", gathered, mapped, out, atlas="destrieux"
+        r"files for the destrieux atlas, such as lh\.aparc\.a2009s\.stats\.", gathered, mapped, out, atlas="destrieux"
     )
     refused_with("`atlas` should be 'dk', 'dkt' or 'destrieux', but got 'aal'", gathered, mapped, out, atlas="aal")
 
@@ -336,7 +336,7 @@ def test_a_json_file_beside_a_tsv_file_is_its_dictionary_if_it_looks_like_one(tm
     ("visit", "message"),
     [
         (None, r"phenotype/scores\.tsv has more than one row with 'sub-03' \(rows 2 and 4\).*\n.*visit='session_id'"),
-        ("session", r"participants\.tsv has no column 'session', which is named with `visit`"),
+        ("session", r"participants\.tsv has no column 'session', which was specified with `visit`"),
     ],
 )
 def test_sessions_of_a_person_need_a_visit_column(tmp_path, visit, message):

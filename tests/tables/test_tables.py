@@ -321,7 +321,7 @@ def test_codes_of_categories_become_text_and_missing_codes_gaps():
     expected = {"sex": ["0", "1", nan], "a": [1, nan, 3], "b": [1.5, nan, 2], "c": ["x", nan, "y"]}
     pd.testing.assert_frame_equal(changed, frame.assign(**expected), check_dtype=False)
     assert notes == [
-        "The data dictionary describes 'age', but the column is called 'Age', so its description is not used."
+        "The data dictionary describes 'age', but the column is called 'Age', so this description is not used."
     ]
     assert frame["sex"].dtype == np.float64  # the original table is unchanged
 
