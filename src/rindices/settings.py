@@ -141,7 +141,7 @@ class ColumnRoles(TakesPlainValues):
     small_sites: Literal["refuse", "drop"] = setting(
         "refuse",
         choice("refuse", "drop"),
-        "What to do about sites with fewer than 5 controls: refuse the table, or drop the people from these sites.",
+        "What to do about sites with fewer than 5 controls: reject the table, or drop everyone from those sites.",
     )
     visit: str | None = setting(None, TEXT, "Column that distinguishes a person's visits.", label="visit")
     clinical: Names = setting(
@@ -271,7 +271,7 @@ class ApplySettings(FollowUpSettings, NewColumns):
     new_sites: Literal["refuse", "uncorrected"] = setting(
         "refuse",
         choice("refuse", "uncorrected"),
-        "What to do about people from sites unknown to the model: refuse the table, or score them without "
+        "What to do about people from sites unknown to the model: reject the table, or score them without "
         "correcting for site.",
     )
 

@@ -135,7 +135,7 @@ def given(monkeypatch, with_patterns):
             "not reproducible",
             "the training runs did not capture this difference",
         ),
-        ({"directions": 0}, "reproducible", "controls in any direction. If all patients share one change"),
+        ({"directions": 0}, "reproducible", "controls in any direction. If all patients show the same change"),
         ({"p": 0.1, "halves": 0.55}, "not reproducible", "rank 55 of 100 pairs"),
     ],
 )

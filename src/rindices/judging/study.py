@@ -290,7 +290,7 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
     if len(gone):
         raise InputError(
             f"The covariates completely explain region {names[gone[0]]!r} in controls "
-            f"({counted(len(gone), 'region')} affected): omit the region or a covariate, or add controls."
+            f"({counted(len(gone), 'region')} affected): omit such regions or a covariate, or add controls."
         )
 
 
@@ -325,7 +325,7 @@ def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> Non
     if len(constant):
         raise InputError(
             f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
-            f"({counted(len(constant), 'region')} affected): omit it."
+            f"({counted(len(constant), 'region')} affected): omit any such region."
         )
     if min(len(controls), n_patients) < FEW_PEOPLE:
         warnings.warn(

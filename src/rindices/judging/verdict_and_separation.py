@@ -214,7 +214,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     elif not evidence.found_again:
         words.append(
             "However, held-out patients do not clearly vary more than held-out controls in any direction. If all "
-            "patients share one change to the same degree, severities reflect only healthy variation."
+            "patients show the same change to the same degree, severities reflect only healthy variation."
             f"{' Use one pattern.' * (n_patterns > 1)}"
         )
     elif least < n_patterns:
