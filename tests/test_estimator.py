@@ -370,7 +370,7 @@ def test_a_name_has_one_role(unfitted, regions, small_labels, covariates, name):
         ({"sex": None}, r"Covariate 'sex' is missing.*\n.*a table with the column names used"),
         (
             {f"region{k}": np.where(np.arange(80) == 3, np.nan, 1.0) for k in range(4)},
-            "33% of the values in row 3 of X",
+            "33 % of the values in row 3 of X",
         ),
     ],
 )

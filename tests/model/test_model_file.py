@@ -216,7 +216,7 @@ def test_controls_of_a_new_site_are_checked_as_all_new_people_are(corrected, tab
     refused_with("in different orders", model.adapt, there, local[::-1])
     refused_with("1000", model.adapt, there * 1000, local)
     message, gappy = (
-        r"missing regions .* row 3, but site effects are estimated only from",
+        "missing values .* row 3, but site effects are estimated only from",
         there.mask(there == there.iloc[3, 3]),
     )
     refused_with(message, model.adapt, gappy, local)

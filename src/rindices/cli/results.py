@@ -183,13 +183,13 @@ def describe(model: Model) -> None:
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
         else f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)}"
-        + (f" in {1 - 2 * spec.quantile:.0%} of the training sample)" if spec.quantile else ")")
+        + (f" in {100 - 200 * spec.quantile:.0f} % of the training sample)" if spec.quantile else ")")
         for spec in contract.covariates
     ]
     ranges = (
         "an unknown range in training"
         if None in contract.feature_minimum
-        else f"the range of {1 - 2 * contract.quantile:.0%} of the training sample"
+        else f"the range of {100 - 200 * contract.quantile:.0f} % of the training sample"
     )
     lines = {
         "Model": model,

@@ -309,8 +309,8 @@ def check_gaps(X: np.ndarray, *, unfilled: str = "", training: bool = False) -> 
         share = gaps.mean(axis=axis)
         if (share > most).any():
             place = int(np.flatnonzero(share > most)[0])
-            gap = f"{share[place]:.0%} of the values in {what} {place} of X are missing (NaN)"
-            raise InputError(f"{gap}, but at most {most:.0%} can be imputed. {remedy}.")
+            gap = f"{100 * share[place]:.0f} % of the values in {what} {place} of X are missing (NaN)"
+            raise InputError(f"{gap}, but at most {100 * most:.0f} % can be imputed. {remedy}.")
 
 
 def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:
