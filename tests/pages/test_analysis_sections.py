@@ -170,4 +170,4 @@ def test_report_says_what_a_pattern_resembles(tmp_path):
 
 def test_report_says_that_there_is_no_map(tmp_path):
     make_run(tmp_path, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
-    assert "No cortical disorder map is available for these regions" in make_report(tmp_path).html
+    assert "No cortical maps of disorders are available for these regions" in make_report(tmp_path).html

@@ -413,7 +413,7 @@ CHANGES = {
             "r_indices.csv": lambda of: of.assign(r1_sd=np.nan, r2_sd=np.nan),
         },
         {},
-        ["Agreement can only be computed from at least two comparable repetitions"],
+        ["Computing agreement requires at least two comparable repetitions"],
         ["its median over all people is"],
     ),
     "networks": (DECOMPOSED, {"preset": "fast", "step": 1000}, OF_NETWORKS, []),

@@ -244,7 +244,7 @@ def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path, name):
     table.to_csv(tmp_path / "older.csv", index=False)
     verdicts = first_look(read_cohort(tmp_path / "older.csv", exclude="age,sex")).verdicts
     expected = f"“confounded”, because the groups also differ in {name}"
-    assert missing(verdicts, expected, "reproducible") == ["reproducible"]
+    assert missing(verdicts, expected, "“reproducible”") == ["“reproducible”"]
 
 
 def test_what_differs_between_sites_alone_is_judged_as_a_fit_judges_it(tmp_path):

@@ -227,7 +227,7 @@ CLAIMS = [
         region_differences,
     ),
     (
-        rf"In none of {N} regions do {N} patients clearly differ from {N} controls \(no q below 0\.05\)\. The "
+        rf"In none of the {N} regions do the {N} patients clearly differ from the {N} controls \(no q below 0\.05\)\. The "
         rf"patients' mean is below that of the controls in {N} %",
         no_differences,
     ),
@@ -285,7 +285,7 @@ CLAIMS = [
         lambda told: [len(told.table("people"))] * 2,
     ),
     (r"the mean severity of the controls is (.*?);", controls_average),
-    (r"to which 0\.1 of severity corresponds, which is (.*?)\.\n", unit),
+    (r"the change per 0\.1 increase in severity, which is (.*?)\.\n", unit),
     (
         r"its median over all people is (.*?)\. It",
         lambda told: [
