@@ -32,6 +32,9 @@ LONG := $(addprefix tests/,core/test_train.py::test_company_with_more_patterns_d
 	core/test_train.py::test_four_devices_give_the_same_r_indices \
 	training/test_chunks_and_starts.py::test_a_model_of_a_mixed_chunk_is_what_it_is_alone)
 
+# One thread of linear algebra per process, as in commands: there are as many processes as cores.
+test test-all test-slow: export OPENBLAS_NUM_THREADS := 1
+
 test: $(VENV)/installed
 	$(if $(COVERAGE),$(BIN)/coverage erase)
 	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -m "not slow" -n 2 --dist loadfile --ignore tests/survival \
