@@ -93,7 +93,7 @@ def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, stat
     assert [row[-1] for row in rows] == effects["region"].tolist()
     assert rows[0][1:-1] == ["−0.90", "−1.20 to −0.60", "0.001"]
     clear = f"have clearly smaller values in {(effects['q'] < 0.05).sum()} of 20 regions (q below 0.05)"
-    whatever, doubt = "is valid whatever the verdict", "groups also differ in age, which may explain"
+    whatever, doubt = "does not depend on the verdict", "groups also differ in age, which may explain"
     assert missing(Page(text).words, clear, whatever, doubt) == [whatever if state == "confounded" else doubt]
 
 
