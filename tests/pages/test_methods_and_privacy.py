@@ -112,7 +112,7 @@ CHANGES = [
             "patients. A prior kept the generator f close to this model, and the R-index is the mean of the values "
             "obtained from the networks and from the linear model."
         ],
-        ["linear models alone"],
+        ["linear models, without networks"],
     ),
     (
         {"preset": "fast", "weights": {"prior": 300.0}, "linear_makes_people": True},
@@ -120,25 +120,25 @@ CHANGES = [
             "Because the generator f changed brains even at severity 0, severities, their intervals and the maps of "
             "the patterns were derived from the linear models."
         ],
-        ["linear models alone"],
+        ["linear models, without networks"],
     ),
     (
         {"preset": "linear", "weights": {"change": 9.0, "prior": 300.0}},
         [
-            "were learned by 10 linear models alone (preset “linear” of rindices), each fitted to four fifths of the "
-            "controls and nine tenths of the patients (seed 0)."
+            "were learned by 10 linear models, without networks (the “linear” preset of rindices), each "
+            "fitted to four fifths of the controls and nine tenths of the patients (seed 0)."
         ],
         ["Surreal-GAN"],
     ),
     (
         {"preset": "blind", "weights": {"change": 9.0, "prior": 0.0}},
-        ["“blind” and the loss weights change γ = 9. Training was repeated"],
+        ["“blind” preset and the loss weights change γ = 9. Training was repeated"],
         ["linear model"],
     ),
     (
         {"patterns_chosen_from_data": True, "search": {"n_patterns": [2], "basis": "counted"}},
         [
-            "The number of patterns was estimated before training: in held-out people, patients varied more than "
+            "The number of patterns was estimated before training: held-out patients varied more than held-out "
             "controls in "
         ],
         ["was chosen from"],
@@ -146,9 +146,9 @@ CHANGES = [
     (
         {"search": {"n_patterns": [1, 2], "basis": "unsupported"}, "verdict": "no difference", "reliable": False},
         [
-            "The data supported no number of patterns; models with 1 and 2 patterns were trained, and those with 2 are "
-            "reported for completeness. The patterns were not found to be reproducible (verdict: no difference) and "
-            "are not interpreted."
+            "The data did not support any number of patterns; models with 1 and 2 patterns were trained, "
+            "and those with 2 are reported for completeness. The patterns were not found to be reproducible (verdict: "
+            "no difference) and are not interpreted."
         ],
         ["covariances of synthesised and observed patients"],
     ),

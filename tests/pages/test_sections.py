@@ -404,7 +404,7 @@ CHANGES = {
     "no number supported": (
         {"selection.csv": of_two_numbers},
         {"search": {"basis": "unsupported"}},
-        ["the data support no number of patterns, the choice only decides which models are shown"],
+        ["the data do not support any number of patterns, the choice only decides which models are shown"],
         ["The choice starts from the smallest number of patterns"],
     ),
     "a single repetition": (

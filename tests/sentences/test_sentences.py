@@ -227,8 +227,8 @@ CLAIMS = [
         region_differences,
     ),
     (
-        rf"In none of the {N} regions do the {N} patients clearly differ from the {N} controls \(no q below 0\.05\)\. The "
-        rf"patients' mean is below that of the controls in {N} %",
+        rf"In none of the {N} regions do the {N} patients clearly differ from the {N} controls \(no q below 0\.05\)\. "
+        rf"The patients' mean is below that of the controls in {N} %",
         no_differences,
     ),
     (
@@ -314,8 +314,8 @@ CLAIMS = [
         lambda told: [*reversed(groups_of(told)), N_REGIONS],
     ),
     (
-        rf"{N} linear models alone \(preset “linear” of rindices\), each fitted to (.*?) of the controls and (.*?) of "
-        rf"the patients \(seed {N}\)",
+        rf"{N} linear models, without networks \(the “linear” preset of rindices\), each fitted to (.*?) of the "
+        rf"controls and (.*?) of the patients \(seed {N}\)",
         lambda told: [
             told.summary["repetitions"],
             {5: "four fifths"}[Schedule(0, 0).folds],

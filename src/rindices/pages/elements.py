@@ -30,7 +30,7 @@ _NAMES = {light: name for name, (light, _) in PALETTE.items()} | dict(
 _COLOUR = re.compile(rf"((?:fill|stroke): )({'|'.join(_NAMES)})(?![0-9a-f])")
 # Escaped, these cannot end the script element or begin a tag, wherever they occur in a name.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
-GROUPS = {"all": "Everybody"} | {group.key: group.label for group in plots.style.GROUPS}
+GROUPS = {"all": "Everyone"} | {group.key: group.label for group in plots.style.GROUPS}
 
 
 class Picture(NamedTuple):
