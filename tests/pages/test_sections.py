@@ -361,7 +361,7 @@ CHANGES = {
             "warnings": ["Sites differ between the groups."],
         },
         [
-            "at least 2 disease patterns (a number estimated before training)",
+            "learns 2 disease patterns (a number estimated before training; there may be more)",
             "Warnings</h3>",
             "Sites differ between the groups.",
         ],

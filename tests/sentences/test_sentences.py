@@ -74,7 +74,7 @@ def headline(told):
     basis = told.summary["search"]["basis"]
     again = (told.summary.get("evidence") or {}).get("found_again")
     supported = again is None or max(again, 1) >= n_patterns(told)
-    least = "at least " if basis in ("counted", "fit", "agreement") and not told.folded and supported else ""
+    more = "; there may be more" if basis in ("counted", "fit", "agreement") and not told.folded and supported else ""
     words = {
         "counted": "estimated before training",
         "fit": "chosen by fit and agreement",
@@ -82,7 +82,7 @@ def headline(told):
         "agreement": "chosen by agreement alone",
     }
     patients, controls = groups_of(told)
-    return [patients, controls, N_REGIONS, f"{least}{counted(n_patterns(told), 'disease pattern')}", words[basis]]
+    return [patients, controls, N_REGIONS, counted(n_patterns(told), "disease pattern"), words[basis] + more]
 
 
 def region_differences(told):
