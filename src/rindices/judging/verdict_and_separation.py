@@ -113,7 +113,7 @@ def differences_that_count(balance: pd.DataFrame) -> list[str]:
 
 def not_testable(why: str) -> Verdict:
     """Return the verdict if the groups cannot be permuted."""
-    return Verdict("not testable", f"Differences between the groups cannot be tested: {why}.")
+    return Verdict("not testable", f"{why[0].upper()}{why[1:]}.")
 
 
 @one_thread()
